@@ -11,6 +11,7 @@ from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.clients.leaves import LEAVE_DELAY_MS
+from kardia.observe.deadlines import phases
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.settings import ObserverSettings
 
@@ -124,10 +125,19 @@ def awaited_in_vain(group: Group, leader: Member, deadline: float) -> bool:
 def sureness(group: Group, member: Member) -> Certainty:
     """How sure it is that a session ended at its deadline where silence is all that shows it. After a move sessions run
     from the load, which is known within bounds only; a static member may have been replaced by a JoinGroup that waits
-    unseen, which does not end by its session then."""
-    hidden = bool(member.instance_id) and len(group.members) > 1
+    unseen, which does not end by its session then. So may one that never sent its SyncGroup and was let be as others
+    were answered: it comes again by a JoinGroup and not by a heartbeat."""
+    others = len(group.members) > 1
+    hidden = others and (bool(member.instance_id) or _may_join_again(group, member))
     unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
     return "provisional" if hidden or unsure else "inferred"
+
+
+def _may_join_again(group: Group, member: Member) -> bool:
+    """Whether a member that has been silent since it was let in had not synced while others were answered as in a
+    Stable group, in a generation whose begin was seen."""
+    unsynced = member.seen_joining and phases.is_unsynced(group, member)
+    return unsynced and group.state == GroupState.STABLE and phases.sync_deadline(group) >= 0
 
 
 def may_be_waiting(group: Group, member: Member, now: float) -> bool:

@@ -98,6 +98,8 @@ def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None
     if group.state != GroupState.DEAD:
         observer.move(group, at, GroupState.DEAD, "deleted", "exact", by)
     group.generation = 0
+    if group.modern is not None:
+        group.stable_at_ms = max(group.stable_at_ms, at)  # whoever ended before began no rebalance of a later group
     group.modern = None
     group.rebalance = None
     group.pending.clear()

@@ -246,11 +246,13 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         trigger = "static_replaced"
     elif join.is_new:
         trigger = "member_joined"
-    elif join.member_id == group.leader:
+    elif join.member_id == group.leader or (not group.leader and current.members_before == 1):
         trigger = "leader_rejoined"
     else:
         trigger = "metadata_changed"
     # Of a group that was not known whole, somebody unseen may have gone first.
     certainty: Certainty = "exact" if current.members_before >= 0 and join.replaces_surely else "provisional"
+    if trigger == "metadata_changed" and not group.leader:
+        certainty = "provisional"  # of a group that was a consumer group a moment ago it may be the leader
     at, by = join.came
     return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty, by)

@@ -8,13 +8,14 @@ went. Sources: `GroupMetadataManager.convertToConsumerGroup`, `convertToClassicG
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState, MemberState
 from kardia.lateness import LATE_MS
-from kardia.observe.deadlines import deadlines
+from kardia.observe.deadlines import deadlines, phases
 from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
@@ -22,10 +23,12 @@ from kardia.observe.ledger.ledger import emit
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import ends, epochs, groups
 from kardia.observe.modern.leaves import Why
-from kardia.observe.rebalance import rebalance
+from kardia.observe.rebalance import emptied, rebalance
+from kardia.observe.requests import refusals
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import ModernMember
+from kardia.observe.state.partitions import named, taken
 
 AT_ONCE_MS = 250.0
 """Who is answered within that did not wait for others: what its answer waited for is a record that is stored."""
@@ -38,12 +41,12 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
     if open_one is not None and open_one.refused and open_one.joined_at_ms < 0:
         causes.choose(facts, group, open_one, [])  # who was sent back when it could not be converted may have begun it
     began = open_one.cause if open_one is not None and open_one.assigned_at_ms < 0 else None
-    if began is not None and began.certainty == "exact":  # what silence alone had begun need not have been
+    if open_one is not None and began is not None and refusals.shows_begin(open_one, began):
         group.said.unfinished = open_one
         facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
     modern = groups.enter(facts, group, "consumer", at)
     group.generation = modern.assignment_epoch = generation
-    modern.epoch_sure, modern.mixed = generation >= 0, True
+    modern.epoch_sure, modern.mixed, modern.since_at_ms = generation >= 0, True, at
     for member in group.members.values():
         member.modern = ModernMember(epoch=generation, classic=True, state=MemberState.STABLE, reached_at_ms=at)
         member.rebalance_notified_at_ms = NEVER
@@ -61,6 +64,75 @@ def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) 
     for member in sorted(silent, key=lambda one: (one.deadline, one.member_id)):
         rebalance.end_member(facts, group, member, member.deadline, "session_expired", "", "provisional", at)
     upgrade(facts, group, at, "inferred", by)
+
+
+def is_another(group: Group, protocol: str, answered: int) -> bool:
+    """Whether the answer to the first heartbeat of a newer protocol shows that the classic group had no members any
+    more: only a consumer group is made of one with members, and that counts on from its generation."""
+    return protocol != "consumer" or (0 <= answered <= groups.FIRST_EPOCH_MAX and answered < group.generation)
+
+
+def empty_before(facts: Facts, group: Group, at: float) -> None:
+    """Whoever was taken for a member of a classic group was gone by an instant: by the timer that was due, or it is not
+    known why."""
+    last_at, ends = NEVER, phases.all_ends(group)
+    due = [end for end in ends if 0 <= end.at_ms <= at]
+    for end in due:
+        member = group.members[end.member_id]
+        unsure = end.tied or member.renewed_unseen or member.session_renewed_at_ms <= group.unsure_to
+        sure: Certainty = "provisional" if unsure or len(due) < len(ends) else "inferred"
+        rebalance.end_member(facts, group, member, end.at_ms, end.cause, "", sure, at, with_others=True)
+        last_at = max(last_at, end.at_ms)
+    for member in list(group.members.values()):
+        since = min(max(member.last_heard_at_ms, member.joined_at_ms), at)
+        rebalance.end_member(facts, group, member, since, "unknown", "", "unknown", at, with_others=True)
+        last_at = max(last_at, since)
+    group.pending.clear()
+    if group.state != GroupState.EMPTY:
+        emptied.becomes_empty(facts, group, last_at, at, "provisional")
+
+
+def upgrade_again(facts: Facts, group: Group, event: Event, at: float, by: float | None, before_it: int) -> None:
+    """Somebody joins a consumer group in which only members of the classic protocol are left, by requests alone, and
+    its answer has no room for the epoch that the end of the last one of the consumer protocol would have made: that
+    had made it a classic group, which prepared a rebalance until now. `before_it`: the epoch that the group had before
+    the join, by the answer. Where answers have older targets it need not be so."""
+    modern = group.modern
+    if modern is None or modern.by_records or not modern.mixed or modern.protocol != "consumer":
+        return
+    why, members_before = _end_of_the_last(facts, group, event, at, before_it)
+    if why is None:
+        return
+    why = replace(why, certainty=weaker(why.certainty, "provisional"))
+    _become_classic(facts, group, why.at, "provisional", why.by)
+    rebalance.begin(facts, group, why, NEVER, members_before)
+    began = group.rebalance
+    upgrade(facts, group, at, "provisional", by)
+    group.said.unfinished = began
+    facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
+
+
+def _end_of_the_last(facts: Facts, group: Group, event: Event, at: float, before_it: int) -> tuple[Cause | None, int]:
+    """The end of the last member of the consumer protocol, if it has made no epoch, and how many members there were."""
+    modern, members_before = group.modern, len(group.members)
+    others = [one for one in group.members.values() if not groups.own_of(one).classic]
+    last = modern.bumps[-1] if modern is not None and modern.bumps else None
+    if not others and members_before and last is not None and 0 <= before_it < last.epoch == group.generation:
+        over = group.ended.get(last.cause.member_id)
+        own = over.member.modern if over is not None else None
+        if over is None or own is None or own.classic or over.cause == "static_replaced":
+            return None, -1
+        epochs.withdraw_above(facts, group, last.epoch_before)
+        return last.cause, members_before + 1
+    if modern is None or len(others) != 1 or members_before < 2 or before_it != group.generation:
+        return None, -1
+    gone, due = others[0], ends.timers(group, others[0])
+    assigned = named(taken((event.detail or {}).get("assigned")) or {})
+    has_its_own = any(modern.owners.get(one) == gone.member_id and one not in modern.unowned for one in assigned)
+    if not has_its_own or not due or due[0].at_ms > at + ends.EARLY_MS:
+        return None, -1
+    ended_at_ms = min(due[0].at_ms, at)
+    return ends.remove(facts, group, gone, ended_at_ms, due[0].cause, "", "provisional", at), members_before
 
 
 def tell_unfinished(facts: Facts, group: Group) -> None:
@@ -181,11 +253,14 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
         group.generation = 0
         _become_classic(facts, group, event.handled_at_ms, "inferred")
         return
-    epochs.withdraw_above(facts, group, event.generation_id - 1)
     last: Ended | None = max(group.ended.values(), key=lambda one: one.ended_at_ms, default=None)
     left = [member for member in group.members.values() if member.modern is None or not member.modern.classic]
     at = event.handled_at_ms if last is None else min(last.ended_at_ms, event.handled_at_ms)
     seat = next((one for one in left if one.instance_id and one.instance_id == event.group_instance_id), None)
+    seated = seat is not None or _takes_a_classic_seat(group, event, last)
+    at_once = seated and event.decided_at_ms - event.handled_at_ms <= AT_ONCE_MS
+    generation = event.generation_id if at_once else event.generation_id - 1
+    epochs.withdraw_above(facts, group, generation)
     if seat is not None:  # a static member that comes back with JoinGroup makes it one
         left.remove(seat)
         at = event.handled_at_ms
@@ -198,16 +273,26 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
     why: Cause | None = Cause(at, "unknown", certainty="inferred")
     if last is not None and not left and last.cause == "static_replaced":
         why = None  # a seat that was taken rebalances nothing by itself; what did the answers show
+        members_before -= 1
     elif last is not None and not left:
         over = last.member
         why = ends.cause_of(over, at, last.cause, last.reason, last.certainty, last.by)
-    at_once = seat is not None and event.decided_at_ms - event.handled_at_ms <= AT_ONCE_MS
-    group.generation = event.generation_id if at_once else event.generation_id - 1
+    group.generation = generation
+    sent_back = (one.modern.rejoin_since_at_ms for one in group.members.values() if one.modern is not None)
+    told_at = min((since for since in sent_back if since >= max(at, 0)), default=NEVER)
     if why is not None:
         why.certainty = weaker(why.certainty, "provisional")
     _become_classic(facts, group, at, "provisional", last.by if last is not None and at == last.ended_at_ms else None)
     if group.members and not at_once:
-        rebalance.begin(facts, group, why, NEVER, members_before)
+        rebalance.begin(facts, group, why, told_at, members_before)
+
+
+def _takes_a_classic_seat(group: Group, event: Event, last: Ended | None) -> bool:
+    """Whether a JoinGroup takes the seat of a member of the classic protocol in a group that had become a classic one
+    as a seat was taken: nothing rebalanced then, and its answer has the epoch that the group had."""
+    is_held = bool(event.group_instance_id) and event.group_instance_id in group.instances
+    by_seat = last is not None and last.cause == "static_replaced"
+    return is_held and by_seat and event.generation_id == group.generation
 
 
 def _become_classic(facts: Facts, group: Group, at: float, certainty: Certainty, by: float | None = None) -> None:

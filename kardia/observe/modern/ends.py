@@ -254,6 +254,8 @@ def _takes_spare(group: Group, at: float) -> bool:
     """Whether the end is one of those that made several epochs at once, of which one is explained already."""
     for bump in group.modern.bumps if group.modern is not None else ():
         last = bump.cause.at if bump.cause.by is None else bump.cause.by
+        if last < 0:  # of an end that silence alone shows it is not known: by the answer that showed the epochs
+            last = bump.computed_at_ms
         if bump.spare > 0 and at <= last + EARLY_MS:
             bump.spare -= 1
             return True
@@ -297,9 +299,9 @@ def _began_downgraded(group: Group, over: Ended) -> bool:
     return same and abs(current.cause.at - over.ended_at_ms) <= LATE_MS
 
 
-def back(facts: Facts, group: Group, over: Ended, at: float, why: str = "still a member") -> Member:
+def back(facts: Facts, group: Group, over: Ended, at: float, certainty: Certainty = "inferred") -> Member:
     """A member that was taken for ended is one still."""
-    member = lives.reinstate(facts, group, over, at, why)
+    member = lives.reinstate(facts, group, over, at, certainty=certainty)
     owners.restore(group, member)
     if group.modern is not None and group.modern.bumps:
         last = group.modern.bumps[-1]

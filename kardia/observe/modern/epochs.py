@@ -139,7 +139,7 @@ def conclude(facts: Facts, group: Group, at: float) -> None:
             _tell(facts, group, bump)
         elif bump.row_known >= 0 and bump.computed_at_ms >= 0 and not bump.target_told:
             _tell(facts, group, bump)
-        if bump.completed_at_ms < 0 or _may_be_explained(group, bump):
+        if bump.completed_at_ms < 0 or _may_be_explained(group, bump, at):
             continue
         if not (modern.unowned and group.members and bump.stopped_ms >= 0):
             if bump.stopped_ms > 0 or bump.moved > 0:
@@ -147,10 +147,15 @@ def conclude(facts: Facts, group: Group, at: float) -> None:
             modern.bumps.remove(bump)
 
 
-def _may_be_explained(group: Group, bump: Bump) -> bool:
-    """Whether it is not known yet why the member is gone that it began with."""
+def _may_be_explained(group: Group, bump: Bump, at: float) -> bool:
+    """Whether it is not known yet why the member is gone that it began with; or the answer to the request that began it
+    may come yet, as answers wait until what was written is stored."""
+    if bump.cause.trigger != "unknown" or group.modern is None:
+        return False
     member = group.members.get(bump.cause.member_id)
-    return bump.cause.trigger == "unknown" and member is not None and groups.is_gone(member)
+    shown_at = bump.cause.at if bump.cause.by is None else bump.cause.by
+    is_new = not group.modern.by_records and at < shown_at + CLASSES_WITHIN_MS
+    return is_new or (member is not None and groups.is_gone(member))
 
 
 def _is_awaited(group: Group, modern: ModernGroup, bump: Bump) -> bool:
@@ -350,5 +355,8 @@ def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | 
     if group.modern is not None and _may_have_changed(group, group.modern, at if by is None else max(at, by)):
         sure = weaker(sure, "provisional")
     if state == ModernState.STABLE:
+        if by is None:  # the last of them need not be the one whose answer is read last
+            came = (one.modern.reached_at_ms for one in groups.present(group) if one.modern is not None)
+            at = max(at, *came, at)
         group.stable_at_ms = at
     facts.move(group, at, state, cause, sure, by)

@@ -14,9 +14,10 @@ from kardia.kafka.releases import version_of
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs
-from kardia.observe.state.group import NEVER, Cause, Group, Member
+from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import Partitions
 from kardia.observe.state.partitions import named
+from kardia.tables import LEAVE_CAUSES
 
 INTERVAL_MS = 1_000.0
 """Default `consumer.assignment.interval.ms` from 4.3 on: so long after it an epoch may have no target yet."""
@@ -109,10 +110,11 @@ def hidden(facts: Facts, group: Group, epoch: int, at: float, by: float | None =
 def _not_before(facts: Facts, group: Group) -> float:
     """The earliest that a new group epoch may have begun which an answer shows now; NEVER if nothing shows it. Since
     4.3 a target is computed once in a while, and until then answers have the epoch before."""
-    lower_at_ms = group.modern.lower_at_ms if group.modern is not None else NEVER
-    if lower_at_ms < 0:
+    modern = group.modern
+    if modern is None or modern.lower_at_ms < 0:
         return NEVER
-    return lower_at_ms if has_targets_at_once(facts) else lower_at_ms - INTERVAL_MS
+    since = modern.lower_at_ms if has_targets_at_once(facts) else modern.lower_at_ms - INTERVAL_MS
+    return max(since, modern.since_at_ms)
 
 
 def has_targets_at_once(facts: Facts) -> bool:
@@ -161,11 +163,19 @@ def on_lower_epoch(facts: Facts, group: Group, epoch: int, at: float) -> None:
             break
         facts.divergences += 1
         epochs.withdraw_above(facts, group, bump.epoch_before)
-        ends.back(facts, group, over, at)
+        # Of several whom silence alone had ended another one may be the one that is there.
+        ends.back(facts, group, over, at, "provisional" if _has_rivals(group, over) else "inferred")
     last_at = max((bump.started_at_ms for bump in modern.bumps), default=NEVER)
     if epoch < group.generation and at >= last_at + RESYNCED_AFTER_MS:
         facts.divergences += 1
         epochs.withdraw_above(facts, group, epoch)
+
+
+def _has_rivals(group: Group, over: Ended) -> bool:
+    """Whether silence alone has ended somebody else since a member was last heard."""
+    since = over.member.last_heard_at_ms
+    others = (one for one in group.ended.values() if one is not over and one.ended_at_ms >= since)
+    return any(not one.told and one.certainty != "exact" and one.cause not in LEAVE_CAUSES for one in others)
 
 
 def on_taken(

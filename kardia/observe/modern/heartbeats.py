@@ -11,13 +11,21 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.events import Event
-from kardia.kafka.states import COORDINATOR_MOVED, PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState, ModernState
+from kardia.kafka.states import (
+    COORDINATOR_MOVED,
+    PROTOCOLS_WITH_EPOCHS,
+    ErrorCode,
+    GroupState,
+    MemberState,
+    ModernState,
+)
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners, who_broke
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import conversions, ends, epochs, evidence, groups, joining, leaves, operations, silence
 from kardia.observe.moves import moves
+from kardia.observe.rebalance import emptied
 from kardia.observe.requests.handling import took_effect
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import NEVER, Group, Member
@@ -161,11 +169,19 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     detail = event.detail or {}
     at, by = took_effect(event, facts.coordinator)
     if group.modern is None and group.members and epoch == groups.JOINS:
-        conversions.upgrade_by_request(facts, group, at, by)
+        if conversions.is_another(group, protocol, int(detail.get("answered_epoch", -1))):
+            conversions.empty_before(facts, group, at)
+        else:
+            conversions.upgrade_by_request(facts, group, at, by)
+    answered = int(detail.get("answered_epoch", -1))
+    if epoch == groups.JOINS and event.member_id not in group.members:
+        makes_one = not joining.by_regex(event) and event.group_instance_id not in group.instances
+        conversions.upgrade_again(facts, group, event, at, by, answered - makes_one)
+    if group.modern is None and group.state == GroupState.PREPARING and not group.members and epoch == groups.JOINS:
+        emptied.become_empty_before_join(facts, group, at)
     if epoch == groups.JOINS:
         conversions.upgrade_empty(facts, group, protocol, at, "inferred", by)
     modern = groups.enter(facts, group, protocol, at)
-    answered = int(detail.get("answered_epoch", -1))
     member = group.members.get(event.member_id)
     if epoch == groups.JOINS:
         member = joining.joined(facts, group, modern, member, event, answered)

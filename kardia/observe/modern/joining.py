@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kardia.certainty import weaker
+from kardia.certainty import Certainty, weaker
 from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs, evidence, groups
 from kardia.observe.requests.handling import AT_ONCE_MS, took_effect
-from kardia.observe.state.group import Cause, Group, Member
-from kardia.observe.state.modern import ModernGroup
+from kardia.observe.state.group import NEVER, Cause, Group, Member
+from kardia.observe.state.modern import Bump, ModernGroup
 
 DELAYED = 5
 """Status of a streams group whose first assignment waits for more members (`streams.initial.rebalance.delay.ms`)."""
@@ -40,10 +40,11 @@ def joined(
             return member
     if group.generation < 0 and answered <= groups.FIRST_EPOCH_MAX and not group.members:
         group.membership_complete = True
+        modern.since_at_ms = at
     old = group.members.get(group.instances.get(event.group_instance_id, "")) if event.group_instance_id else None
     replaces = old is not None and (groups.own_of(old).away_since_at_ms >= 0 or groups.own_of(old).classic)
     # What the answer has beyond the epoch that the join makes came before it, unseen.
-    makes_one = not replaces and not _by_regex(event)
+    makes_one = not replaces and not by_regex(event)
     if 0 <= group.generation < answered - makes_one:
         evidence.hidden(facts, group, answered - makes_one, at, by)
     members_before = len(group.members)
@@ -74,14 +75,37 @@ def _came_before(
     facts: Facts, group: Group, modern: ModernGroup, event: Event, member: Member, answered: int, by: float | None
 ) -> bool:
     """Two joined at once, and the second is answered first, as both answers wait until what they wrote is stored: the
-    epoch that was counted for the second is that of the first, or the one after it."""
+    epoch that was counted for the second is that of the first, or the one after it. So it is where an answer to
+    somebody else has shown the epoch of a join that was handled before it."""
     last = modern.bumps[-1] if modern.bumps else modern.first
-    if last is None or modern.by_records or _by_regex(event) or last.cause.trigger != "member_joined":
+    if last is None or modern.by_records or by_regex(event):
+        return False
+    if last.cause.trigger == "unknown":
+        return _is_shown_before(facts, group, last, event, member, answered, by)
+    if last.cause.trigger != "member_joined":
         return False
     if not member.joined_at_ms < last.cause.at <= event.decided_at_ms or last.epoch < group.generation:
         return False
     why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id, by=by)
     epochs.begin_before(facts, group, last, why, answered)
+    return True
+
+
+def _is_shown_before(
+    facts: Facts, group: Group, last: Bump, event: Event, member: Member, answered: int, by: float | None
+) -> bool:
+    """Whether an answer to somebody else, which was handled after a join and written before its answer, has shown the
+    epoch that the join made. Where the answer to a join may have an older target, it need not be that one."""
+    shown_at = last.cause.at if last.cause.by is None else last.cause.by
+    if not (last.epoch == answered == group.generation and member.joined_at_ms <= shown_at <= event.decided_at_ms):
+        return False
+    if last.spare > 0:
+        last.spare -= 1
+        return True
+    last.completed_at_ms = NEVER  # whoever makes itself known now has yet to come to it
+    sure: Certainty = "exact" if evidence.has_targets_at_once(facts) else "provisional"
+    id_of, name, seat = member.member_id, member.client_id, member.instance_id
+    epochs.explain(facts, group, last, Cause(member.joined_at_ms, "member_joined", id_of, name, seat, "", sure, by))
     return True
 
 
@@ -107,7 +131,7 @@ def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> Non
             ends.begin_in_doubt(facts, group, one, at)
 
 
-def _by_regex(event: Event) -> bool:
+def by_regex(event: Event) -> bool:
     """Whether a member joins by a regular expression alone."""
     detail = event.detail or {}
     return bool(detail.get("regex")) and not detail.get("topics")
@@ -127,8 +151,8 @@ def _count_join(
     at, before, detail = member.joined_at_ms, group.generation, event.detail or {}
     why = Cause(at, "member_joined", member.member_id, member.client_id, member.instance_id, "", "exact", by)
     delayed = DELAYED in (detail.get("status") or ())
-    if _by_regex(event):
-        _count_join_by_regex(group, member, answered, at)
+    if by_regex(event):
+        _count_join_by_regex(facts, group, member, answered, replace(why, certainty="inferred"))
         return
     if before < 0:
         why.certainty = "inferred"
@@ -148,9 +172,13 @@ def _may_be_gone(group: Group, member: Member, at: float) -> bool:
     return evidence.due_by(group, member, at) or ends.may_have_run_out(group, member, at)
 
 
-def _count_join_by_regex(group: Group, member: Member, answered: int, at: float) -> None:
+def _count_join_by_regex(facts: Facts, group: Group, member: Member, answered: int, why: Cause) -> None:
     """Who joins by a regular expression alone makes no epoch unless that was resolved before: its resolution makes one,
     some ms later, which nobody asks for. The first epoch of a group is one by itself up to 4.2."""
+    at = why.at
+    is_first = group.generation < 0 and answered == 1 and group.membership_complete
+    if is_first and evidence.has_targets_at_once(facts):  # from 4.3 on a group has epoch 1 before anything makes one
+        epochs.raised(facts, group, answered, why, 0, shown=True)
     if group.generation < 0:
         group.generation = answered
         epochs.computed(group, answered, at)

@@ -14,7 +14,7 @@ from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
-from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState
+from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState, ModernState
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
@@ -216,7 +216,8 @@ def finish(
         if bump.cause.member_id == member.member_id and bump.cause.trigger == "unknown" and bump.started_at_ms == at:
             epochs.explain(facts, group, bump, why)
     epochs.conclude(facts, group, at)
-    epochs.update_state(facts, group, at, why.trigger)
+    if at > group.gap_at_ms or group.state != ModernState.UNKNOWN:  # what a gap has hidden since it does not show
+        epochs.update_state(facts, group, at, why.trigger)
 
 
 class _Operation:
@@ -228,11 +229,15 @@ class _Operation:
         self._by = by
         self._leaves = leaves.by_request(facts, group, by)
         self._gone: dict[str, Member] = {}
+        self._named: set[str] = set()
+        """Who is taken out since the last epoch, of the members that are held and of those that have ended."""
+        self._seats_in_doubt: set[str] = set()
+        """Instance ids of which it is not known whether somebody had them still when a member came with them."""
         self._born: list[Member] = []
         self._changed: list[Member] = []
         self._members_before = len(group.members)
         self._what = "records"
-        self._converts = False
+        self._converts, self._joined, self._upgraded = False, False, False
         self._said: dict[str, leaves.Why] = {}
         """Who is gone by what a sentence of server.log says."""
         self._stamps = self._said_stamps()
@@ -257,10 +262,21 @@ class _Operation:
         is_first = converts or group.generation <= groups.FIRST_EPOCH_MAX
         if by is None or not is_first or not by.handled_at_ms <= at <= by.decided_at_ms:
             return at, None
-        asked = any(event.member_id == by.member_id for event in self._records)
+        asked = self._is_by(by, converts=converts)
         begun_at_ms = took_effect(by, self._facts.coordinator)[0]
         loads_classes = AT_ONCE_MS < at - begun_at_ms <= epochs.CLASSES_WITHIN_MS
         return (begun_at_ms, at) if asked and loads_classes else (at, None)
+
+    def _is_by(self, answer: Event, *, converts: bool) -> bool:
+        """Whether a request may have done this: a conversion names every member, and a target does, whoever asked. A
+        group becomes a classic one by a leave or by a seat that is taken, if it is not by a timer."""
+        if converts and any(one.kind == Kind.GROUP_RECORD and not _is_tombstone(one) for one in self._records):
+            takes_a_seat = answer.kind == Kind.JOIN and bool(answer.group_instance_id)
+            return takes_a_seat or bool(self._leaves)
+        if converts and not (answer.kind == Kind.MODERN_HEARTBEAT and _joins(answer)):
+            return False
+        own = (one for one in self._records if _type(one) in _MEMBER or _type(one) in _CURRENT)
+        return any(one.member_id == answer.member_id for one in own)
 
     def _first_sure(self) -> Certainty:
         """How sure the instant of a first operation is: records alone do not show how long before them it began."""
@@ -306,11 +322,13 @@ class _Operation:
             conversions.downgrade(facts, group, classic[-1], self._began, gone_now, known, self._by)
             return
         if classic and group.members and group.modern is None:
-            unlisted = self._unlisted(others)
+            seated = self._seated(others)
+            unlisted = self._unlisted(others) - seated.keys()
             for member_id in unlisted:
                 gone.on_gone(facts, group, member_id, at)
             conversions.upgrade(facts, group, self._began, self._first_sure(), self._began_by)
-            self._converts = True
+            self._converts = self._upgraded = True
+            self._gone |= seated
             for member_id in unlisted & group.members.keys():
                 member = group.members[member_id]
                 heard = facts.reads_requests(group.broker, at)
@@ -328,6 +346,22 @@ class _Operation:
             return
         epochs.conclude(facts, group, at)
         epochs.update_state(facts, group, at, self._what)
+
+    def _seated(self, others: list[Event]) -> dict[str, Member]:
+        """The member of a classic group whose seat the request took that converts it, and whom it does not name. Where
+        its session may have been over, it may have been gone before."""
+        found: dict[str, Member] = {}
+        members, listed = self._group.members, {event.member_id for event in others}
+        for event in others:
+            takes = _type(event) in _MEMBER and event.group_instance_id and event.member_id not in members
+            old = members.get(self._group.instances.get(event.group_instance_id, "")) if takes else None
+            if old is None or old.member_id in listed:
+                continue
+            if old.deadline > self._at and not old.renewed_unseen:
+                found[old.member_id] = old
+            else:
+                self._seats_in_doubt.add(event.group_instance_id)
+        return found
 
     def _unlisted(self, others: list[Event]) -> set[str]:
         """Members of a classic group that its conversion does not name: they were gone by then. It names all before it
@@ -366,6 +400,7 @@ class _Operation:
         facts, group, at, detail = self._facts, self._group, self._at, event.detail or {}
         member = group.members.get(event.member_id)
         if _is_tombstone(event):
+            self._named.add(event.member_id)
             if member is not None:
                 self._gone[member.member_id] = member
             return
@@ -410,6 +445,7 @@ class _Operation:
             facts, group, event.member_id, at, instance, event.client_id, event.client_host, is_new=True
         )
         member.seen_joining = True
+        self._joined = self._joined or "classic_session_ms" not in (event.detail or {})
         member.joined_at_ms, member.joined_by = self._began, self._began_by
         if group.generation < 0:
             groups.own_of(member).only_topic = ""  # of a topic that was compacted: it may have had another before
@@ -417,6 +453,11 @@ class _Operation:
             self._born.append(member)
         else:
             groups.inherit(old, member)
+            if (
+                old.modern is not None and old.modern.classic and self._upgraded
+            ):  # what it had subscribed to is not known
+                self._changed.append(member)
+                self._seats_in_doubt.add(instance)
         cause = "member_joined" if old is None else "static_replaced"
         facts.emit_transition(group, self._began, member.member_id, "Absent", "Member", cause, "exact", self._began_by)
         return member
@@ -430,11 +471,14 @@ class _Operation:
             group.membership_complete = True
             modern.assignment_epoch = 0
         modern.epoch_sure = True
-        if self._converts:  # its last generation, which need not have been stored
-            self._converts, group.generation = False, max(epoch, group.generation)
+        if self._converts:  # its last generation, which need not have been stored, if nobody has joined before it
+            self._converts, group.generation = False, max(epoch - self._joined, group.generation)
             modern.assignment_epoch = group.generation
         if epoch <= group.generation:  # that of a group that was converted: who is named so far was in it before
-            self._take_from_a_leave(epoch)
+            instead = self._take_from_a_leave(epoch)
+            if instead is not None:
+                self._remove_gone(instead)
+            self._named.clear()
             self._born, self._changed, self._members_before = [], [], len(group.members)
             return
         if epoch > group.generation + 1 and not is_first:
@@ -448,23 +492,31 @@ class _Operation:
             modern.first = None  # no request shows its begin better
         self._what = cause.trigger
         self._remove_gone(cause)
+        self._named.clear()
         self._born, self._changed = [], []
         self._members_before = len(group.members)
 
-    def _take_from_a_leave(self, epoch: int) -> None:
-        """An epoch was counted for a leave whose handling took long, and this operation, which came meanwhile, has made
-        it without the leave: that has made the next one."""
-        facts, group, modern = self._facts, self._group, self._group.modern
-        bumps = modern.bumps if modern is not None else []
-        bump = next((one for one in bumps if one.epoch == epoch == group.generation), None)
-        if bump is None or bump.cause.by is None or not bump.cause.at <= self._at <= bump.cause.by:
-            return
-        left = group.ended.get(bump.cause.member_id)
-        named = any(_type(event) in _MEMBER and event.member_id == bump.cause.member_id for event in self._records)
-        if left is not None and left.told and not named:
-            why, before = bump.cause, bump.members_before
-            epochs.explain(facts, group, bump, self._cause(epoch))
-            epochs.raised(facts, group, epoch + 1, replace(why, at=max(why.at, self._at)), before)
+    def _take_from_a_leave(self, epoch: int) -> Cause | None:
+        """An epoch was counted for a leave whose handling took long, or for one of several of an instant, and this
+        operation has made it without that leave, which has made a later one. Returns what made it, if it is that."""
+        group, modern = self._group, self._group.modern
+        later = [one for one in (modern.bumps if modern is not None else ()) if one.epoch >= epoch]
+        if not later or later[0].epoch != epoch or later[0].cause.member_id in self._named:
+            return None
+        why, before = later[0].cause, later[-1].members_before
+        tied = abs(why.at - self._at) <= epochs.STAMP_MS and bool(self._named or self._born or self._changed)
+        slow = why.by is not None and why.at <= self._at <= why.by
+        left = group.ended.get(why.member_id)
+        if left is None or not left.told or not (tied or slow):
+            return None
+        told = [one.cause for one in later]
+        cause = next((one for one in told if one.member_id in self._named), None) or self._cause(epoch)
+        after = [replace(one, at=max(one.at, self._at)) for one in told if one is not cause]
+        for bump, its_own in zip(later, [cause, *after], strict=False):
+            epochs.explain(self._facts, group, bump, its_own)
+        if len(after) == len(later):
+            epochs.raised(self._facts, group, group.generation + 1, after[-1], before)
+        return cause
 
     def _cause(self, epoch: int) -> Cause:
         """Why the group has a new epoch; a member that is gone is judged when it is taken out."""
@@ -474,7 +526,9 @@ class _Operation:
             return ends.cause_of(member, self._began, cause, "", sure)
         for some, trigger in ((self._born, "member_joined"), (self._changed, "metadata_changed")):
             for member in some:
-                return Cause(at, trigger, member.member_id, member.client_id, member.instance_id, by=by)
+                id_of, name, seat = member.member_id, member.client_id, member.instance_id
+                sure = "provisional" if seat in self._seats_in_doubt else "exact"
+                return Cause(at, trigger, id_of, name, seat, "", sure, by)
         resolved = self._resolved()
         if resolved is not None:
             id_of, name, seat = resolved.member_id, resolved.client_id, resolved.instance_id
@@ -553,6 +607,10 @@ class _Operation:
             self._what = "member reconciled"
         if epoch > 0 and own.away_since_at_ms < 0:
             renew(facts, group, member, at)
+
+
+def _joins(answer: Event) -> bool:
+    return int((answer.detail or {}).get("member_epoch", -1)) == groups.JOINS
 
 
 def _type(event: Event) -> int:

@@ -19,6 +19,7 @@ from kardia.observe.members.identity import identify
 from kardia.observe.rebalance import emptied
 from kardia.observe.requests import refusals
 from kardia.observe.state.group import Group, Member
+from kardia.tables import LEAVE_CAUSES
 
 
 def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
@@ -34,6 +35,8 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
     if all(one.member_id != member_id for one in waiting):
         refusals.note_waiting(observer, group, event, at)  # who is sent back asks again and again: the first one counts
     over, member = group.ended.get(member_id), group.members.get(member_id)
+    if over is not None and over.cause in LEAVE_CAUSES and event.handled_at_ms <= over.ended_at_ms:
+        return  # it left as it was sent back: of one that leaves while it waits the answer is another
     if over is not None:
         observer.divergences += 1
         member = lives.reinstate(observer, group, over, at)

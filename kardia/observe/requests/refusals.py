@@ -25,6 +25,9 @@ WAITED_MS = 500.0
 """A JoinGroup answered that late was waiting: an answer at once takes some ms, also where the coordinator has a queue
 of its own (Java)."""
 
+_BY_JOIN = frozenset({"member_joined", "metadata_changed", "leader_rejoined", "static_replaced"})
+"""Triggers that are a JoinGroup."""
+
 
 def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
     """What a refused JoinGroup shows beside the refusal itself."""
@@ -147,3 +150,17 @@ def began_before(group: Group, current: Rebalance | None, event: Event) -> None:
         trigger = "unknown" if event.member_id in group.members else "member_joined"
         current.started_at_ms = event.handled_at_ms
         current.cause = Cause(event.handled_at_ms, trigger, event.member_id, event.client_id, certainty="provisional")
+    elif abs(event.handled_at_ms - current.started_at_ms) <= STAMP_MS and event.member_id != current.cause.member_id:
+        current.cause.certainty = weaker(current.cause.certainty, "provisional")
+
+
+def shows_begin(current: Rebalance, began: Cause) -> bool:
+    """Whether a rebalance that a conversion cuts off had begun: what silence alone had begun need not have been, and
+    JoinGroups that are sent back had waited in it. Of two that came within the width of a stamp neither is sure to
+    have been the first."""
+    if began.trigger not in _BY_JOIN:
+        return began.certainty == "exact"
+    others = (join for join in current.refused if join.member_id != began.member_id)
+    if any(abs(join.handled_at_ms - began.at) <= STAMP_MS for join in others):
+        began.certainty = weaker(began.certainty, "provisional")
+    return began.certainty == "exact" or bool(current.refused)

@@ -145,3 +145,5 @@ class ModernGroup:
     """Somebody joined by a regular expression whose resolution, which makes an epoch, has not been seen."""
     lower_at_ms: float = NEVER
     """Last instant at which an answer showed that the group epoch was not higher than what is held."""
+    since_at_ms: float = NEVER
+    """When it became a group of its protocol, if that was seen: whatever made an epoch of it came after that."""

@@ -105,6 +105,7 @@ class EpochTruth(Truth):
         if isinstance(operation, Unload):
             return  # what it was comes back with the load
         if modern is not None:
+            self._went_back_to = -1  # its epoch counts on, whatever the classic group before it went back to
             self._come_on(modern, at)
         else:
             self._open.clear()
