@@ -257,7 +257,7 @@ def _sent_back(observer: Facts, group: Group, member: Member, event: Event, at: 
     began, current = NEVER, group.rebalance
     if current is not None:
         if waited and current.sent_back_at_ms < 0:
-            current.sent_back_at_ms = at
+            current.sent_back_at_ms, current.sent_back_since_ms = at, event.handled_at_ms
         began = current.started_at_ms
         if began < 0:
             began = current.rebalance_notified_at_ms - observer.settings.burst_ms

@@ -295,7 +295,9 @@ class Rebalance:
     over_by: float | None = None
     """The latest that the join phase can have ended, as `Ended.by`: nobody was left to be answered."""
     sent_back_at_ms: float = NEVER
-    """When a waiting SyncGroup was sent back by it: it began in that instant."""
+    """When a waiting SyncGroup was sent back by it: it began in that instant, if the SyncGroup had come before."""
+    sent_back_since_ms: float = NEVER
+    """When that SyncGroup was handled."""
     settled: bool = False
     row_known: int = -1
     contested: bool = False
