@@ -35,8 +35,8 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
         return
     first = min(silent, key=lambda one: (one.member_id != group.leader, one.deadline, one.member_id))
     due = first.deadline if why == "session_expired" else group.unsynced_at_ms
-    # Whoever waited in a SyncGroup was sent back in the instant in which the timer fired; a late answer to one that found
-    # the rebalance under way is no such sign.
+    # Whoever waited in a SyncGroup was sent back in the instant in which the timer fired; a late answer to one
+    # that found the rebalance under way is no such sign.
     waited = current.sent_back_since_ms <= due <= current.sent_back_at_ms + STAMP_MS
     began, by = (current.sent_back_at_ms, None) if waited else (min(due, at), at)
     # An id that was handed out may have been used before that, unseen, and have begun it.
