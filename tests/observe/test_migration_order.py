@@ -245,3 +245,24 @@ def seat_of_the_last(others: int) -> ModernScene:
     scene.synced(6_110, *joins)
     scene.tick(8_000)
     return scene
+
+
+def test_a_syncgroup_renews_in_a_consumer_group_and_need_not_have_in_the_classic_one_that_it_was() -> None:
+    """h takes the seat of a, the last of the consumer protocol, and is answered its SyncGroup at 5,040: that the group
+    was a Stable classic one by then, in which this renews nothing, is known at 16,100 only."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.comes(1_010, "a", 1, (0, 1), since=1_000, instance="i")
+    detail = JOINED | {"assigned_member_id": "y"}
+    scene._event(Kind.JOIN, 2_010, since=2_000, member_id="y", generation_id=2, detail=detail)
+    detail = JOINED | {"assigned_member_id": "h"}
+    scene._event(Kind.JOIN, 5_010, since=5_000, group_instance_id="i", generation_id=2, detail=detail)
+    scene._event(Kind.SYNC, 5_040, member_id="h", generation_id=2, detail={"assignment": []})
+    for at in range(5_500, 16_000, 2_500):
+        scene.heartbeat(at, "y", generation=2)
+    scene.joined(16_100, 3, {"y": 16_100.0})
+    scene.synced(16_110, "y")
+    scene.tick(18_000)
+    at_ms, cause, certainty = scene.known().ended()["h"]
+    assert cause == "session_expired"
+    assert certainty != "exact" or at_ms <= 15_000

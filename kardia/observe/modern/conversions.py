@@ -325,5 +325,7 @@ def _begin_anew(facts: Facts, group: Group, member: Member, at: float) -> None:
             member.doubtful_at_ms = at
         if member.session_prediction_at_ms >= 0:
             facts.close_prediction(group, member, "session", "averted", at)
+    elif member.session_renewed_at_ms > at:  # by the rules of the group that it was taken for: a SyncGroup renews in it
+        member.doubtful_at_ms = member.session_renewed_at_ms
     member.overdue = False
     facts.watch(group, member)
