@@ -17,6 +17,10 @@ from kardia.observe.members import leaving
 from kardia.observe.modern import groups
 from kardia.observe.state.group import Group, Member
 
+CALLED_BEFORE_MS = 2_500.0
+"""So much earlier than a FETCH the poll may have been called that sent it: it waited for the records of the one before,
+and the interval runs from the call. Seen in the simulated fleet, whose consumers wait up to a second."""
+
 Why = tuple[str, Certainty]
 """End cause, and how sure it is."""
 
@@ -45,7 +49,8 @@ def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
         return "left", "exact"
     silent_ms = event.arrived_at_ms - member.last_poll_at_ms
     if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - leaves.LEAVE_DELAY_MS:
-        return "left", "exact"
+        is_sure = silent_ms + CALLED_BEFORE_MS < interval_ms - leaves.LEAVE_DELAY_MS
+        return "left", "exact" if is_sure else "provisional"
     blind = facts.was_silent(group.broker, member.last_poll_at_ms, event.arrived_at_ms)
     blind = blind or group.gap_at_ms >= member.last_poll_at_ms or not facts.is_alone(group, member)
     blind = blind or group.unsure_to >= member.last_poll_at_ms  # a broker that died took the lines of later ones along
