@@ -104,6 +104,12 @@ def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list
         for over in group.ended.values()
         if not stands(over.certainty) and _gone_from(group, chosen, over) <= over.ended_at_ms <= current.joined_at_ms
     ]
+    # Who came by another connection may have joined by the one that broke.
+    unsure += [
+        join.member_id
+        for join in current.joins
+        if 0 <= join.heard_before_ms < chosen.at <= join.handled_at_ms and could_begin(group, join)
+    ]
     return any(member_id != chosen.member_id for member_id in unsure)
 
 

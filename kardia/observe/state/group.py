@@ -239,6 +239,9 @@ class Join:
     since: float = NEVER
     """The earliest that a JoinGroup of this member may have taken effect, if its client came by another connection
     meanwhile: one that waits is never answered, and so not logged, once another one of the same member has come."""
+    heard_before_ms: float = NEVER
+    """When this member had been heard last, if it was by another connection: it may have joined by that one since, in a
+    JoinGroup that waited and was never answered. NEVER if it was not."""
     begun_at_ms: float = NEVER
     """The earliest that it took effect, and `done_by` the latest, where a broker was slow to handle it (`handling`)."""
     done_by: float | None = None
