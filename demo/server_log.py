@@ -20,6 +20,7 @@ MEMBER_ADDED = "member_added"
 MEMBER_FAILED = "member_failed"
 MEMBER_LEFT = "member_left"
 STATIC_REPLACED = "static_replaced"
+STATIC_REVERTED = "static_reverted"
 GROUP_EMPTY = "group_empty"
 NOT_JOINED = "not_joined"
 NOT_SYNCED = "not_synced"
@@ -152,6 +153,14 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             r"Static member with groupInstanceId=\S+ and unknown member id joins group (?P<group>.+?) in \w+ state\. "
             r"Replacing previously mapped member (?P<member>\S+) with this"
+        ),
+    ),
+    # Who took the seat could not be stored, and the member before has it again.
+    (
+        STATIC_REVERTED,
+        re.compile(
+            r"Failed to persist metadata for group (?P<group>.+?) static member \S+ with group instance id \S+ due to "
+            r".*Reverting to old member id (?P<member>\S+?)\. \("
         ),
     ),
     # 2.5 to 2.7; 2.3 and 2.4 name no group.

@@ -28,6 +28,9 @@ WITHIN_MS = 20
 FIRST_WITHIN_MS = 250
 """Of the first rebalance of a group: a broker that is seconds old loads its classes between deciding and logging."""
 
+REVERTED_MS = 10_000
+"""A write of the coordinator is over after `offsets.commit.timeout.ms`, 5 s by default; then the seat is given back."""
+
 INFERRED_WITHIN_MS = 10_000
 """What is only inferred must have happened; its instant may be off."""
 
@@ -117,12 +120,16 @@ class _Judge:
         self._ends: dict[tuple[str, str, str], list[int]] = {}
         self._starts: dict[str, list[Fact]] = {}
         self._sizes: dict[tuple[str, int], list[Fact]] = {}
+        self._given_back: dict[tuple[str, str], list[int]] = {}
+        """(group, member) -> when it had its seat again, that another one had taken."""
         for fact in night.facts:
             if fact.at_ms > night.until_ms:
                 continue
             self.counts[f"server.log: {fact.what}"] += 1
             if fact.member_id and fact.what in END_OF:
                 self._ends.setdefault((fact.what, fact.group_id, fact.member_id), []).append(fact.at_ms)
+            elif fact.what == server_log.STATIC_REVERTED:
+                self._given_back.setdefault((fact.group_id, fact.member_id), []).append(fact.at_ms)
             elif fact.what == server_log.REBALANCE_STARTED:
                 self._starts.setdefault(fact.group_id, []).append(fact)
             elif fact.what in (server_log.GENERATION_STARTED, server_log.GROUP_EMPTY):
@@ -258,7 +265,10 @@ class _Judge:
             lives = by_member.get((group_id, member_id), ())
             for at_ms in instants:
                 near = [row for row in lives if row["ended_at_ms"] is not None]
-                if not lives and what == server_log.STATIC_REPLACED and not self._night.was_given(member_id):
+                given_back = self._given_back.get((group_id, member_id), ())
+                if what == server_log.STATIC_REPLACED and any(0 <= at - at_ms <= REVERTED_MS for at in given_back):
+                    self.counts["seats that were given back"] += 1
+                elif not lives and what == server_log.STATIC_REPLACED and not self._night.was_given(member_id):
                     self.counts["replaced ids that no client was given"] += 1
                 elif not lives:
                     yield Finding(at_ms, group_id, MISSED, f"{what} of {_short(member_id)}: it is in no table")

@@ -283,6 +283,16 @@ def test_who_took_the_seat_of_an_id_that_no_client_was_given_is_not_missed() -> 
     assert unheard.counts["replaced ids that no client was given"] == 1
 
 
+def test_a_seat_that_was_given_back_is_not_missed() -> None:
+    """The broker says that it was taken, and 5 s later that this could not be stored."""
+    first = night().facts[0]
+    taken = Fact(server_log.STATIC_REPLACED, first.at_ms, first.group_id, "holder")
+    back = Fact(server_log.STATIC_REVERTED, first.at_ms + 5_001, first.group_id, "holder")
+    told = compare(replace(night(), facts=[*night().facts, taken, back]))
+    assert told.findings == ()
+    assert told.counts["seats that were given back"] == 1
+
+
 def test_a_seat_that_is_taken_while_the_group_completes_has_words_of_its_own() -> None:
     """They begin like those of changed metadata."""
     row = next(row for row in night().ever["rebalances"] if row["certainty"] == "exact" and row["generation_before"])
