@@ -25,7 +25,7 @@ from demo.cast import Actor
 from demo.receiver import FROM_NOTIFIER, Receiver
 from demo.scenario import PARTITIONS, TOPIC, MemberPlan
 from supervise import process
-from supervise.roles import answers
+from supervise.roles import answers, counted
 from tests.night.cluster import Cluster
 from tests.night.faults import MEMBERS, ROLES, Step, plan_of
 
@@ -131,12 +131,16 @@ class Stage:
             runs = running is not None and running.status() != psutil.STATUS_STOPPED
         except psutil.Error:
             return False
-        return runs and answers(self._page_of(role))
+        return runs and (self._has_looked() if role == "notify" else answers(self._page_of(role)))
 
     def unready(self) -> list[str]:
         """Roles that do not run or do not answer."""
         running = self.roles()
         return [role for role in ROLES if role not in running or not answers(self._page_of(role))]
+
+    def _has_looked(self) -> bool:
+        """Whether the notifier has seen the tables since its start: it answers before."""
+        return counted(self._ports["notify"], "kardia_notify_looks_total")()
 
     def _page_of(self, role: str) -> str:
         """What it answers when it is ready."""
