@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
-from kardia.observe.modern import conversions, operations, silence
+from kardia.observe.modern import conversions, operations, removed, silence
 from kardia.observe.rebalance import rebalance
 from kardia.observe.state.group import Group
 from kardia.observe.timers import expiry, timeouts
@@ -75,7 +75,7 @@ TIMER_KINDS = {
     "unsynced": TimerKind("the end of the time for SyncGroup", timeouts.on_sync_timer, of_silence=True),
     "overdue": TimerKind("the answer of a JoinGroup that may wait unseen", timeouts.on_overdue, of_silence=True),
     "operation": TimerKind("the other records of an operation of the coordinator", operations.on_timer),
-    "removed": TimerKind("a leave that would say why a member is gone", operations.conclude_removed),
+    "removed": TimerKind("a leave that would say why a member is gone", removed.conclude_removed),
     "epoch": TimerKind("the members that have yet to come to a new group epoch", conversions.on_epoch_timer),
     "phase": TimerKind("the end of the time to give up partitions", silence.on_phase_timer, of_silence=True),
     "deserted": TimerKind("answers after the last deadline of a group", timeouts.conclude_deserted, of_silence=True),

@@ -45,11 +45,10 @@ LULL_S = 300.0
 """Spark forks a Python process for each batch of the archive, every two minutes, and ends it a minute later: 150 MB
 that are there or not. What the job keeps is what it has in the quietest moment of so long."""
 
-STEP_MB = {"collect": 5.0, STREAM_PYTHON: 50.0, STREAM_HEAP: 50.0, "serve": 20.0, "notify": 20.0}
+STEP_MB = {"collect": 5.0, STREAM_PYTHON: 50.0, STREAM_HEAP: 25.0, "serve": 20.0, "notify": 20.0}
 """A life that did not grow by more is flat, whatever that is in an hour: allocators take memory, and give it back, in
 steps. The rows of a night of 75 minutes, written twice, one behind the other, took `kardia serve` from 193 to 198 MB;
-one that was started over all of them had 266 MB, then 239, and 260 at the end of a third. What is left in the heap has
-records in it that were fetched for a batch under way, some 10 MB for each lane at most."""
+one that was started over all of them had 266 MB, then 239, and 260 at the end of a third."""
 
 GROWTH_MB_PER_HOUR = {"collect": 15.0, STREAM_PYTHON: 30.0, STREAM_HEAP: 20.0, "serve": 30.0, "notify": 15.0}
 """What is still called flat."""

@@ -583,36 +583,3 @@ def test_of_a_member_that_was_never_heard_nothing_is_reckoned_about_the_others()
         "provisional",
     )
     assert life(scene.known(), "a")["end_cause"] == "unknown"
-
-
-def test_a_late_answer_to_a_sync_that_found_the_rebalance_under_way_does_not_date_an_end() -> None:
-    """n began the rebalance, unseen, at 9,001; the session of b, which never synced, was over at 13,000. The leader's
-    SyncGroup of 14,600 was answered some ms later, and not because anything began then."""
-    scene = Scene()
-    sessions = {"a": 30_000, "b": 10_000}
-    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms=sessions, rebalance_ms=20_000)
-    scene.member_id_required(9_000, "n", session_ms=30_000)
-    scene._event(Kind.SYNC, 14_606, since=14_600, member_id="a", generation_id=1, error_code=27)
-    scene.joined(15_000, 2, {"n": 9_001.0, "a": 14_990.0}, leader="a", session_ms=30_000, rebalance_ms=20_000)
-    scene.synced(15_010, "a", "n")
-    scene.tick(17_000)
-    row = life(scene.known(), "b")
-    assert row["end_cause"] == "session_expired"
-    assert row["ended_at_ms"] - START <= 13_000 <= row["ended_at_ms"] - START + row["at_bound_ms"]
-
-
-def test_who_joins_by_another_connection_than_it_was_heard_on_may_have_joined_before() -> None:
-    """a was last heard at 9,000; its JoinGroup by the connection that broke waits, and is never answered, because it
-    asks again by the next one at 14,000. n joined at 10,500: which of the two began it no line tells."""
-    scene = stable("a", "b")
-    scene.heartbeats(6_000, 9_500, "a", "b", every=3_000)
-    scene.member_id_required(10_500, "n")
-    scene.heartbeat(11_000, "b", error=27)
-    known_by = scene.connection
-    scene.joined(15_000, 2, {"n": 10_501.0, "b": 11_010.0, "a": 14_000.0}, leader="n")
-    joins = [at for at, event in enumerate(scene.events) if event.kind == Kind.JOIN and event.client_id == "a"]
-    scene.events[joins[-1]] = scene.events[joins[-1]]._replace(connection=f"{known_by[:-1]}9")
-    scene.synced(15_010, "n", "a", "b")
-    scene.tick(18_000)
-    known = scene.known()
-    assert known.rebalances()[-1]["certainty"] == "provisional"

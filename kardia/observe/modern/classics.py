@@ -13,7 +13,7 @@ from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import leaving, polls, who_broke
 from kardia.observe.members.identity import identify
-from kardia.observe.modern import conversions, ends, epochs, evidence, groups, operations, silence
+from kardia.observe.modern import conversions, ends, epochs, evidence, groups, removed, silence
 from kardia.observe.moves import moves
 from kardia.observe.requests import joins, refusals
 from kardia.observe.requests.handling import took_effect
@@ -214,7 +214,7 @@ def _on_leave(facts: Facts, group: Group, event: Event) -> None:
         elif error == NONE and member is not None:
             cause, sure = leaving.why(facts, group, member, event, asked_id or "", reason or "")
             if groups.own_of(member).gone_at_ms >= 0:
-                operations.finish(facts, group, member, cause, reason or "", sure)
+                removed.finish(facts, group, member, cause, reason or "", sure)
             else:
                 ends.remove_counted(facts, group, member, at, cause, reason or "", sure, by, told=True)
         elif error == NONE and member_id in group.ended and group.ended[member_id].cause in ("unknown", "left"):

@@ -23,7 +23,17 @@ from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners, who_broke
 from kardia.observe.members.identity import identify
-from kardia.observe.modern import conversions, ends, epochs, evidence, groups, joining, leaves, operations, silence
+from kardia.observe.modern import (
+    conversions,
+    ends,
+    epochs,
+    evidence,
+    groups,
+    joining,
+    leaves,
+    removed,
+    silence,
+)
 from kardia.observe.moves import moves
 from kardia.observe.rebalance import emptied
 from kardia.observe.requests.handling import took_effect
@@ -141,7 +151,7 @@ def _left(facts: Facts, group: Group, event: Event) -> None:
     cause, sure = leaves.why_left(facts, group, member, event)
     at, by = took_effect(event, facts.coordinator)
     if groups.own_of(member).gone_at_ms >= 0:
-        operations.finish(facts, group, member, cause, "", sure)
+        removed.finish(facts, group, member, cause, "", sure)
     else:
         ends.remove_counted(facts, group, member, at, cause, "", sure, by, told=True)
 
@@ -306,12 +316,12 @@ def _take_assignment(
     has_given_up = owned is not None and not share_any(owned, revoking)
     if assigned is not None:
         evidence.on_taken(facts, group, member, assigned, answered, at, took_effect(event, facts.coordinator)[1])
-        removed = without(own.assigned, assigned) if own.assigned is not None else {}
+        taken_away = without(own.assigned, assigned) if own.assigned is not None else {}
         stays = answered in (own.epoch, own.epoch + 1 if own.state == MemberState.UNREVOKED else own.epoch)
-        keeps = owned is None or share_any(owned, removed)
-        if removed and stays and keeps and modern.protocol != "share":
+        keeps = owned is None or share_any(owned, taken_away)
+        if taken_away and stays and keeps and modern.protocol != "share":
             kept = {} if has_given_up else revoking
-            _must_revoke(group, member, own, assigned, together(kept, removed), event)
+            _must_revoke(group, member, own, assigned, together(kept, taken_away), event)
             return
         if not (revoking and not has_given_up and answered == own.epoch and own.state == MemberState.UNREVOKED):
             _settles(group, member, own, assigned, at)

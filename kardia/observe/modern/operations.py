@@ -14,11 +14,22 @@ from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
-from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState, ModernState
+from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
-from kardia.observe.modern import conversions, ends, epochs, groups, leaves, sessions, silence
+from kardia.observe.modern import conversions, ends, epochs, groups, leaves, removed, sessions, silence
+from kardia.observe.modern.record_types import (
+    COMPUTED,
+    CURRENT,
+    EPOCH,
+    EXPRESSION,
+    MEMBER,
+    STATES,
+    TARGET,
+    is_tombstone,
+    type_of,
+)
 from kardia.observe.moves import moves
 from kardia.observe.requests.handling import AT_ONCE_MS, took_effect
 from kardia.observe.requests.requests import renew
@@ -34,29 +45,11 @@ GOES_ON_MS = 3_000.0
 """So long after it nobody waits for the rest of its operation any more, whatever has been read: a reader that stands
 still holds nothing back."""
 
-REMOVED_AFTER_MS = 1_000.0
-"""So long after it a leave is awaited that would say why a member is gone: its answer waits for the record to be
-replicated."""
-
 SAID_WITHIN_MS = 1_000.0
 """The coordinator's sentence about the end of a member and the record of it have instants that near to each other."""
 
-LEAVE_SHOWN_WITHIN_MS = 10_000.0
-"""A request log without a line for so long after it may be off: that no leave is in it shows nothing then."""
-
 MAX_RECORDS = 50_000
 """Records of one operation that are gathered: three for each of ten thousand members, and more."""
-
-_EPOCH, _MEMBER, _COMPUTED = frozenset({3, 11, 17}), frozenset({5, 10, 19}), frozenset({6, 12, 20})
-_EXPRESSION = 16
-_TARGET, _CURRENT = frozenset({7, 13, 21}), frozenset({8, 14, 22})
-
-_STATES: dict[str, dict[int, MemberState]] = {
-    "consumer": {0: MemberState.STABLE, 1: MemberState.UNREVOKED, 2: MemberState.UNRELEASED},
-    "share": {0: MemberState.STABLE},
-    "streams": {1: MemberState.STABLE, 2: MemberState.UNREVOKED, 3: MemberState.UNRELEASED},
-}
-"""Numbers of the states of members, which differ by protocol."""
 
 
 def on_record(facts: Facts, event: Event, at: float) -> None:
@@ -105,9 +98,9 @@ def _is_cut(group: Group) -> bool:
     if group.modern is None:
         taken_away = len(records_of_it) == 1 and records_of_it[0].kind == Kind.GROUP_RECORD
     else:
-        tombstones = (one for one in records_of_it if _is_tombstone(one))
+        tombstones = (one for one in records_of_it if is_tombstone(one))
         classic = any(one.kind == Kind.GROUP_RECORD for one in records_of_it)
-        taken_away = not classic and any(_type(one) in _EPOCH for one in tombstones)
+        taken_away = not classic and any(type_of(one) in EPOCH for one in tombstones)
     at = records_of_it[0].logged_at_ms
     return taken_away and any(one.deadline > at and not one.renewed_unseen for one in group.members.values())
 
@@ -159,67 +152,6 @@ def _may_do(answer: Event) -> bool:
     return answer.error_code == ErrorCode.NONE
 
 
-def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> None:
-    """No leave came that would say why a member is gone. Where its requests are seen, and it was silent before, that
-    was the end of its session, whose length is known now."""
-    member = group.members.get(member_id)
-    if member is None or member.modern is None or member.modern.gone_at_ms < 0:
-        return
-    at, own = member.modern.gone_at_ms, member.modern
-    if due < at + REMOVED_AFTER_MS and group.broker:
-        return
-    silent_ms = at - member.session_renewed_at_ms
-    seen = group.broker and member.session_renewed_at_ms >= 0 and member.unknown_since_at_ms < 0 and not own.classic
-    seen = seen and group.modern is not None and not group.modern.session_from and own.interval_ms > 0
-    seen = seen and member.session_renewed_at_ms > max(group.unsure_to, group.gap_at_ms)
-    if seen and facts.logged_to(group.broker) < at and due < at + LEAVE_SHOWN_WITHIN_MS:
-        facts.schedule(group, due + REMOVED_AFTER_MS, "removed", member_id)  # no line since: a leave may have one yet
-        return
-    seen = seen and facts.logged_to(group.broker) >= at
-    left_none = group.broker and at > max(group.unsure_to, group.gap_at_ms) and facts.logged_to(group.broker) >= at
-    if seen and silent_ms > 2 * own.interval_ms:
-        ends.learn_session(facts, group, silent_ms)
-        due_at_ms = member.session_renewed_at_ms + group.modern.session_ms if group.modern is not None else at
-        since = due_at_ms if AT_ONCE_MS < at - due_at_ms <= ends.USUALLY_LATE_MS else at
-        finish(facts, group, member, "session_expired", "", "inferred", since)
-    elif left_none and _no_other_timer(member) and at - member.last_heard_at_ms > 2 * own.interval_ms:
-        finish(facts, group, member, "session_expired", "", "inferred")
-    else:
-        finish(facts, group, member, "unknown", "", "unknown")
-
-
-def _no_other_timer(member: Member) -> bool:
-    """Whether a member that did not leave can have ended by its session alone: it had nothing to give up, and speaks
-    the protocol in which nobody has to rejoin or to sync."""
-    own = member.modern
-    return own is not None and not own.classic and own.interval_ms > 0 and own.revoke_since_at_ms < 0
-
-
-def finish(
-    facts: Facts,
-    group: Group,
-    member: Member,
-    cause: str,
-    reason: str,
-    certainty: Certainty,
-    since: float = NEVER,
-) -> None:
-    """It is known why a member is gone that a record says is gone: the new group epoch was that. `since`: the earliest
-    that it may have been, where its timer or the operation took its time."""
-    own = member.modern
-    if own is None:
-        return
-    at = own.gone_at_ms
-    ended_at_ms, by = (since, at) if 0 <= since < at else (at, None)
-    why = ends.remove(facts, group, member, ended_at_ms, cause, reason, certainty, by, told=True)
-    for bump in group.modern.bumps if group.modern is not None else ():
-        if bump.cause.member_id == member.member_id and bump.cause.trigger == "unknown" and bump.started_at_ms == at:
-            epochs.explain(facts, group, bump, why)
-    epochs.conclude(facts, group, at)
-    if at > group.gap_at_ms or group.state != ModernState.UNKNOWN:  # what a gap has hidden since it does not show
-        epochs.update_state(facts, group, at, why.trigger)
-
-
 class _Operation:
     """The records of one operation, one after the other."""
 
@@ -246,7 +178,7 @@ class _Operation:
     def _said_stamps(self) -> dict[str, float]:
         """Stamps of sentences about this operation, which stand before its records: by epoch, and by conversion."""
         said, at = self._group.said.began, self._at
-        keys = [str((event.detail or {}).get("epoch", -1)) for event in self._records if _type(event) in _EPOCH]
+        keys = [str((event.detail or {}).get("epoch", -1)) for event in self._records if type_of(event) in EPOCH]
         found = {key: said.pop(key) for key in (*keys, "upgraded", "downgraded") if key in said and said[key] <= at}
         near = {key: stamp for key, stamp in found.items() if at - stamp <= SAID_WITHIN_MS}
         return {key: stamp if at - stamp > AT_ONCE_MS else at for key, stamp in near.items()}
@@ -270,12 +202,12 @@ class _Operation:
     def _is_by(self, answer: Event, *, converts: bool) -> bool:
         """Whether a request may have done this: a conversion names every member, and a target does, whoever asked. A
         group becomes a classic one by a leave or by a seat that is taken, if it is not by a timer."""
-        if converts and any(one.kind == Kind.GROUP_RECORD and not _is_tombstone(one) for one in self._records):
+        if converts and any(one.kind == Kind.GROUP_RECORD and not is_tombstone(one) for one in self._records):
             takes_a_seat = answer.kind == Kind.JOIN and bool(answer.group_instance_id)
             return takes_a_seat or bool(self._leaves)
         if converts and not (answer.kind == Kind.MODERN_HEARTBEAT and _joins(answer)):
             return False
-        own = (one for one in self._records if _type(one) in _MEMBER or _type(one) in _CURRENT)
+        own = (one for one in self._records if type_of(one) in MEMBER or type_of(one) in CURRENT)
         return any(one.member_id == answer.member_id for one in own)
 
     def _first_sure(self) -> Certainty:
@@ -303,22 +235,22 @@ class _Operation:
         others = [event for event in self._records if event.kind != Kind.GROUP_RECORD]
         if classic and not others:
             for event in classic:
-                if _is_tombstone(event) and not facts.reads_requests(group.broker, at):
+                if is_tombstone(event) and not facts.reads_requests(group.broker, at):
                     gone.on_tombstone(facts, group, at)
                 else:
                     records.on_group_record(facts, event, at)
             return
         protocol = str((others[0].detail or {}).get("protocol"))
-        tombstone_of_group = any(_type(event) in _EPOCH and _is_tombstone(event) for event in others)
-        if classic and not _is_tombstone(classic[-1]) and group.modern is None and group.rebalance is not None:
+        tombstone_of_group = any(type_of(event) in EPOCH and is_tombstone(event) for event in others)
+        if classic and not is_tombstone(classic[-1]) and group.modern is None and group.rebalance is not None:
             return  # the answer of the JoinGroup that did it came before its records
-        if classic and not _is_tombstone(classic[-1]):
+        if classic and not is_tombstone(classic[-1]):
             for event in others:
                 self._take(event)
             gone_now = list(self._gone.values())
             known = {member.member_id: self._why_gone(member) for member in gone_now}
             for member in [one for one in group.members.values() if groups.is_gone(one)]:
-                finish(facts, group, member, "unknown", "", "unknown")  # a classic group has no such members
+                removed.finish(facts, group, member, "unknown", "", "unknown")  # a classic group has no such members
             conversions.downgrade(facts, group, classic[-1], self._began, gone_now, known, self._by)
             return
         if classic and group.members and group.modern is None:
@@ -353,7 +285,7 @@ class _Operation:
         found: dict[str, Member] = {}
         members, listed = self._group.members, {event.member_id for event in others}
         for event in others:
-            takes = _type(event) in _MEMBER and event.group_instance_id and event.member_id not in members
+            takes = type_of(event) in MEMBER and event.group_instance_id and event.member_id not in members
             old = members.get(self._group.instances.get(event.group_instance_id, "")) if takes else None
             if old is None or old.member_id in listed:
                 continue
@@ -366,29 +298,29 @@ class _Operation:
     def _unlisted(self, others: list[Event]) -> set[str]:
         """Members of a classic group that its conversion does not name: they were gone by then. It names all before it
         writes the epoch; none where that has not been read."""
-        epochs_at = [place for place, event in enumerate(others) if _type(event) in _EPOCH]
+        epochs_at = [place for place, event in enumerate(others) if type_of(event) in EPOCH]
         named = {event.member_id for event in others[: epochs_at[0]]} if epochs_at else set(self._group.members)
         return set(self._group.members) - named
 
     def _take(self, event: Event) -> None:
-        kind, modern = _type(event), self._group.modern
+        kind, modern = type_of(event), self._group.modern
         if modern is None:
             return
-        if kind in _MEMBER:
+        if kind in MEMBER:
             self._on_member(event)
-        elif _is_tombstone(event):
+        elif is_tombstone(event):
             return
-        elif kind in _EPOCH:
+        elif kind in EPOCH:
             self._on_epoch(event, modern)
-        elif kind in _COMPUTED:
+        elif kind in COMPUTED:
             epochs.computed(self._group, int((event.detail or {}).get("epoch", -1)), self._at)
             self._what = "assignment" if self._what == "records" else self._what
-        elif kind in _TARGET:
+        elif kind in TARGET:
             own = self._own(event)
             if own is not None:
                 own.target = taken((event.detail or {}).get("assigned"))
                 owners.note_names(modern, own, own.target)
-        elif kind in _CURRENT:
+        elif kind in CURRENT:
             self._on_current(event, modern)
 
     def _own(self, event: Event) -> ModernMember | None:
@@ -399,14 +331,16 @@ class _Operation:
         """What a member is, or that it is none any more."""
         facts, group, at, detail = self._facts, self._group, self._at, event.detail or {}
         member = group.members.get(event.member_id)
-        if _is_tombstone(event):
+        if is_tombstone(event):
             self._named.add(event.member_id)
             if member is not None:
                 self._gone[member.member_id] = member
             return
         returned = self._gone.pop(event.member_id, None)
         if member is not None and groups.is_gone(member):  # it joins again before it is known why it was gone
-            conclude_removed(facts, group, member.member_id, groups.own_of(member).gone_at_ms + REMOVED_AFTER_MS)
+            removed.conclude_removed(
+                facts, group, member.member_id, groups.own_of(member).gone_at_ms + removed.REMOVED_AFTER_MS
+            )
             member = group.members.get(event.member_id)
         if member is None:
             member = self._new_member(event)
@@ -542,7 +476,7 @@ class _Operation:
     def _resolved(self) -> Member | None:
         """Who joined by a regular expression since the last epoch, if anybody did: its join made none, and what the
         expression means has been looked up now."""
-        if all(_type(event) != _EXPRESSION or _is_tombstone(event) for event in self._records):
+        if all(type_of(event) != EXPRESSION or is_tombstone(event) for event in self._records):
             return None
         joined = [one for one in self._group.members.values() if one.generation_first == self._group.generation]
         by_regex = [one for one in joined if one.seen_joining and one.modern and one.modern.regex]
@@ -568,7 +502,7 @@ class _Operation:
                 own = groups.own_of(member)
                 own.gone_at_ms = at
                 epochs.ended(group, member, at)
-                facts.schedule(group, at + REMOVED_AFTER_MS, "removed", member.member_id)
+                facts.schedule(group, at + removed.REMOVED_AFTER_MS, "removed", member.member_id)
             else:
                 ended_at_ms = self._began if member.member_id in self._said else at
                 sure = "unknown" if why == "unknown" else sure
@@ -588,7 +522,7 @@ class _Operation:
             epochs.went_away(facts, group, member, own, at)
             self._what = "static_left"
             return
-        own.state = _STATES[modern.protocol].get(int(detail.get("state", -1)), MemberState.UNKNOWN)
+        own.state = STATES[modern.protocol].get(int(detail.get("state", -1)), MemberState.UNKNOWN)
         if "assigned" in detail:
             revoking = taken(detail.get("revoking")) or {}
             if own.state == MemberState.UNREVOKED:
@@ -611,11 +545,3 @@ class _Operation:
 
 def _joins(answer: Event) -> bool:
     return int((answer.detail or {}).get("member_epoch", -1)) == groups.JOINS
-
-
-def _type(event: Event) -> int:
-    return int((event.detail or {}).get("record_type", -1))
-
-
-def _is_tombstone(event: Event) -> bool:
-    return bool((event.detail or {}).get("tombstone"))

@@ -22,7 +22,7 @@ from kardia.observe.members.identity import identify, learn_library, says_librar
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import rebalance, signs
 from kardia.observe.requests.handling import took_effect
-from kardia.observe.state.entries import Left
+from kardia.observe.state.entries import Left, SentBack
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
 from kardia.observe.timers import timeouts
 from kardia.tables import LEAVE_CAUSES
@@ -256,8 +256,8 @@ def _sent_back(observer: Facts, group: Group, member: Member, event: Event, at: 
     waited = at - event.handled_at_ms > STAMP_MS
     began, current = NEVER, group.rebalance
     if current is not None:
-        if waited and current.sent_back_at_ms < 0:
-            current.sent_back_at_ms, current.sent_back_since_ms = at, event.handled_at_ms
+        if waited and current.sent_back is None:
+            current.sent_back = SentBack(event.handled_at_ms, at)
         began = current.started_at_ms
         if began < 0:
             began = current.rebalance_notified_at_ms - observer.settings.burst_ms

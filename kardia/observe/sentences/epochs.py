@@ -18,7 +18,7 @@ from kardia.events import Event
 from kardia.kafka.states import GroupState, ModernState
 from kardia.observe.evidence import disagreements
 from kardia.observe.facts.facts import Facts
-from kardia.observe.modern import ends, operations
+from kardia.observe.modern import ends, removed
 from kardia.observe.moves import moves
 from kardia.observe.output.epoch_rows import epoch_row
 from kardia.observe.sentences import lines, naming, reasons
@@ -84,7 +84,7 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
     member, over = group.members.get(member_id), group.ended.get(member_id)
     if member is not None and member.modern is not None:
         if member.modern.gone_at_ms >= 0:
-            operations.finish(facts, group, member, cause, words, sure)
+            removed.finish(facts, group, member, cause, words, sure)
         elif facts.reads_records():
             # Its record says that it is gone, and not why.
             group.said.note_end(member_id, SaidEnd(cause, at, sure))

@@ -45,6 +45,13 @@ class Left(NamedTuple):
     """The latest that it can have left, as `Ended.by`."""
 
 
+class SentBack(NamedTuple):
+    """A SyncGroup that waited, and was answered 27 in the instant in which a rebalance began."""
+
+    handled_at_ms: float
+    at_ms: float
+
+
 class Waited(NamedTuple):
     """For whom a join phase waited in vain."""
 

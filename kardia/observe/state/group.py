@@ -22,6 +22,7 @@ from kardia.observe.state.entries import (
     NeverUsed,
     Previous,
     SaidEnd,
+    SentBack,
     Stored,
     Waited,
 )
@@ -297,10 +298,8 @@ class Rebalance:
     """Ids that were handed out, and that nobody joined with."""
     over_by: float | None = None
     """The latest that the join phase can have ended, as `Ended.by`: nobody was left to be answered."""
-    sent_back_at_ms: float = NEVER
-    """When a waiting SyncGroup was sent back by it: it began in that instant, if the SyncGroup had come before."""
-    sent_back_since_ms: float = NEVER
-    """When that SyncGroup was handled."""
+    sent_back: SentBack | None = None
+    """The first SyncGroup that it sent back after it had waited."""
     settled: bool = False
     row_known: int = -1
     contested: bool = False

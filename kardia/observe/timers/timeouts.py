@@ -37,8 +37,10 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
     due = first.deadline if why == "session_expired" else group.unsynced_at_ms
     # Whoever waited in a SyncGroup was sent back in the instant in which the timer fired; a late answer to one
     # that found the rebalance under way is no such sign.
-    waited = current.sent_back_since_ms <= due <= current.sent_back_at_ms + STAMP_MS
-    began, by = (current.sent_back_at_ms, None) if waited else (min(due, at), at)
+    by: float | None
+    began, by = min(due, at), at
+    if current.sent_back is not None and current.sent_back.handled_at_ms <= due <= current.sent_back.at_ms + STAMP_MS:
+        began, by = current.sent_back.at_ms, None
     # An id that was handed out may have been used before that, unseen, and have begun it.
     # So may anybody be who came when a broker went on that had stood still: its timers were late then.
     sure: Certainty = "provisional" if group.pending or observer.is_quiet_at(group.broker, due) else "inferred"

@@ -1,0 +1,81 @@
+"""Members whose tombstone a record was: gone at its instant, and it is found out why, by a leave or by silence.
+
+A record does not say why. A leave that would say it is awaited for a moment; without one the session may have ended.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty
+from kardia.kafka.states import ModernState
+from kardia.observe.facts.facts import Facts
+from kardia.observe.modern import ends, epochs
+from kardia.observe.requests.handling import AT_ONCE_MS
+from kardia.observe.state.group import NEVER, Group, Member
+
+REMOVED_AFTER_MS = 1_000.0
+"""So long after it a leave is awaited that would say why a member is gone: its answer waits for the record to be
+replicated."""
+
+LEAVE_SHOWN_WITHIN_MS = 10_000.0
+"""A request log without a line for so long after it may be off: that no leave is in it shows nothing then."""
+
+
+def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> None:
+    """No leave came that would say why a member is gone. Where its requests are seen, and it was silent before, that
+    was the end of its session, whose length is known now."""
+    member = group.members.get(member_id)
+    if member is None or member.modern is None or member.modern.gone_at_ms < 0:
+        return
+    at, own = member.modern.gone_at_ms, member.modern
+    if due < at + REMOVED_AFTER_MS and group.broker:
+        return
+    silent_ms = at - member.session_renewed_at_ms
+    seen = group.broker and member.session_renewed_at_ms >= 0 and member.unknown_since_at_ms < 0 and not own.classic
+    seen = seen and group.modern is not None and not group.modern.session_from and own.interval_ms > 0
+    seen = seen and member.session_renewed_at_ms > max(group.unsure_to, group.gap_at_ms)
+    if seen and facts.logged_to(group.broker) < at and due < at + LEAVE_SHOWN_WITHIN_MS:
+        facts.schedule(group, due + REMOVED_AFTER_MS, "removed", member_id)  # no line since: a leave may have one yet
+        return
+    seen = seen and facts.logged_to(group.broker) >= at
+    left_none = group.broker and at > max(group.unsure_to, group.gap_at_ms) and facts.logged_to(group.broker) >= at
+    if seen and silent_ms > 2 * own.interval_ms:
+        ends.learn_session(facts, group, silent_ms)
+        due_at_ms = member.session_renewed_at_ms + group.modern.session_ms if group.modern is not None else at
+        since = due_at_ms if AT_ONCE_MS < at - due_at_ms <= ends.USUALLY_LATE_MS else at
+        finish(facts, group, member, "session_expired", "", "inferred", since)
+    elif left_none and _no_other_timer(member) and at - member.last_heard_at_ms > 2 * own.interval_ms:
+        finish(facts, group, member, "session_expired", "", "inferred")
+    else:
+        finish(facts, group, member, "unknown", "", "unknown")
+
+
+def _no_other_timer(member: Member) -> bool:
+    """Whether a member that did not leave can have ended by its session alone: it had nothing to give up, and speaks
+    the protocol in which nobody has to rejoin or to sync."""
+    own = member.modern
+    return own is not None and not own.classic and own.interval_ms > 0 and own.revoke_since_at_ms < 0
+
+
+def finish(
+    facts: Facts,
+    group: Group,
+    member: Member,
+    cause: str,
+    reason: str,
+    certainty: Certainty,
+    since: float = NEVER,
+) -> None:
+    """It is known why a member is gone that a record says is gone: the new group epoch was that. `since`: the earliest
+    that it may have been, where its timer or the operation took its time."""
+    own = member.modern
+    if own is None:
+        return
+    at = own.gone_at_ms
+    ended_at_ms, by = (since, at) if 0 <= since < at else (at, None)
+    why = ends.remove(facts, group, member, ended_at_ms, cause, reason, certainty, by, told=True)
+    for bump in group.modern.bumps if group.modern is not None else ():
+        if bump.cause.member_id == member.member_id and bump.cause.trigger == "unknown" and bump.started_at_ms == at:
+            epochs.explain(facts, group, bump, why)
+    epochs.conclude(facts, group, at)
+    if at > group.gap_at_ms or group.state != ModernState.UNKNOWN:  # what a gap has hidden since it does not show
+        epochs.update_state(facts, group, at, why.trigger)

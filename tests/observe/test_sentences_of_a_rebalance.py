@@ -1,0 +1,62 @@
+"""Sentences about a group that prepares, and about one that its broker lets go: who is a member, and in which state."""
+
+from __future__ import annotations
+
+from kardia.kafka.states import GroupState
+from tests.observe.test_sentences import START, A, B, C, Told
+
+
+def test_who_joins_while_the_group_prepares_is_a_member_from_then_on() -> None:
+    """No sentence about the rebalance names him: he once began where the record listed him, or not at all."""
+    told = Told()
+    told.joins(1_000, 0)
+    told.say(
+        1_400, f"Pending dynamic member with id {B} joins group g in PreparingRebalance state. Adding to the group now."
+    )
+    told.say(
+        1_500,
+        "Static member with groupInstanceId=i-c and unknown member id joins group g in PreparingRebalance state. "
+        f"Created a new member id {C} for this member and added to the group.",
+    )
+    told.becomes(4_000, 1, 3)
+    told.record(4_020, 1, A, B, C)
+    told.expires(9_000, B, 1)
+    joined = {
+        row["member_id"]: (
+            row["joined_at_ms"] - START,
+            row["client_id"],
+            row["group_instance_id"],
+            row["generation_first"],
+        )
+        for row in told.rows()["members"]
+    }
+    assert joined[B] == (1_400, "b", None, 1)
+    assert joined[C][0] == 1_500
+    assert len(joined) == 3
+    assert told.ends() == {B: (9_000, "session_expired", "exact")}
+
+
+def test_the_record_of_a_generation_that_is_read_after_the_next_rebalance_began_does_not_end_it() -> None:
+    """It is stored some ms after its assignment was received, and a JoinGroup that waited behind is told in between."""
+    told = Told()
+    told.joins(1_000, 0)
+    told.becomes(4_000, 1, 1)
+    told.joins(4_013, 1, B)
+    told.record(4_013, 1, A)
+    told.say(
+        4_300, f"Pending dynamic member with id {C} joins group g in PreparingRebalance state. Adding to the group now."
+    )
+    told.becomes(6_000, 2, 3)
+    assert [row["started_at_ms"] - START for row in told.rows()["rebalances"]] == [1_000, 4_013]
+    assert [state for at_ms, state, _ in told.states() if 4_013 <= at_ms < 6_000] == [GroupState.PREPARING]
+
+
+def test_a_broker_that_unloads_a_group_is_told_as_that_and_not_as_a_move() -> None:
+    """It shuts down, or another one leads: the sentence says neither."""
+    told = Told()
+    told.joins(0, 0)
+    told.becomes(100, 1, 1)
+    told.say(5_000, "Unloading group metadata for g with generation 1")
+    causes = [row["cause"] for row in told.rows()["transitions"] if row["entity"] == "group"]
+    assert causes[-1] == "coordinator_unloaded"
+    assert told.states()[-1] == (5_000, GroupState.UNKNOWN, "unknown")
