@@ -15,21 +15,22 @@ Never writes a table. The clock is an argument.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from typing import Any, NamedTuple
 
 from api.access.personal import hidden
 from api.access.tokens import EVERYTHING, Scope
+from api.beginning import Rows, begun, oldest_ms
 from api.errors import ApiError, NotFound, TablesMissing, TablesNotRead, TableUnreadable, no_cluster
 from api.files.follower import Follower
 from api.files.reader import TableReader
 from api.present.current import ClusterView, Current, GroupView
-from api.present.folding import Fold, after, by_group
+from api.present.folding import Fold, by_group
 from api.present.freshness import Freshness
+from api.present.summed import added_up
 from api.settings import ApiSettings
-from kardia.lag.book import REPEAT_MS
 
 log = logging.getLogger("kardia.api.store")
 
@@ -44,9 +45,6 @@ FOLLOWED = ("progress", *VIEWED)
 
 END = 1 << 62
 """Above every batch."""
-
-LAG_LOOKBACK_MS = REPEAT_MS + 900_000
-"""A partition whose lag does not change is written once an hour, and a little later where many wait."""
 
 FULL_LOOK_MS = 1_000
 """Longest time between two looks at all tables."""
@@ -80,7 +78,9 @@ class Store:
         """The archive of events; opened when it is asked for, as it may not exist."""
         self.readers = {name: self._reader(name) for name in (*VIEWED, "disagreements")} | {"events": self.events}
         """For questions about the past, in any thread."""
-        self._followers = {name: Follower(self._reader(name)) for name in FOLLOWED}
+        self._followers = {"progress": Follower(self._reader("progress"), added_up)} | {
+            name: Follower(self._reader(name)) for name in VIEWED
+        }
         self.rejected = self._reader("rejected")
         """Lines that could not be understood; the view only has their number."""
         self.current = Current(settings)
@@ -114,19 +114,17 @@ class Store:
 
     def look(self) -> Change:
         """Steps 1 to 3; touches nothing that a request reads."""
+        if self.current.batch_id < 0:
+            return self._begun()
         folded, trusted, overdue = dict(self._folded), self.current.batch_id, self._is_overdue()
         troubles = self._follow(folded, lambda follower: overdue or follower.has_moved())
         identities = self._found(troubles)
         anew = any(self._identities.get(name, identity) != identity for name, identity in identities.items())
-        if whole := anew or self._is_torn:
+        if anew or self._is_torn:
             log.warning("store.view.restarted why=%s", "a table was made anew" if anew else "a fold was not finished")
-            folded, trusted = {}, -1
-            for follower in self._followers.values():
-                follower.restart()
-            troubles = self._follow(folded, lambda _follower: True)
-            identities = self._found(troubles)
+            return self._begun()
         if "progress" in troubles:
-            return Change({}, {}, -1, None, troubles, dict(self._folded), dict(self._identities), is_news=False)
+            return self._unread(troubles)
         rows = {"progress": self._followers["progress"].rows(folded.get("progress", -1), END)}
         trusted = max((row.batch_id for row in rows["progress"]), default=trusted)
         folded["progress"] = trusted
@@ -135,54 +133,51 @@ class Store:
                 rows[name] = self._followers[name].rows(folded.get(name, -1), trusted)
                 folded[name] = trusted
         shown = self._shown(rows)
-        view = None
-        if whole or self.current.batch_id < 0:
-            # The first fold may be large; it is done here, off the event loop, on a view that nobody sees yet.
-            view, shown = after(Current(self.settings), shown, trusted), {}
-        is_news = view is not None or any(shown.values())
+        is_news = any(shown.values())
         samples = by_group(shown.pop("health", ()))
-        return Change(shown, samples, trusted, view, troubles, folded, self._identities | identities, is_news)
+        return Change(shown, samples, trusted, None, troubles, folded, self._identities | identities, is_news)
+
+    def _begun(self) -> Change:
+        """A view in place of the one that is shown, of all that is there."""
+        found = begun(self._each, VIEWED, self.settings, self._shown)
+        if found.view is None:
+            return self._unread(found.troubles)
+        identities = self._identities | self._found(found.troubles)
+        folded = dict.fromkeys(found.names, found.trusted)
+        return Change({}, {}, found.trusted, found.view, found.troubles, folded, identities, is_news=True)
+
+    def _unread(self, troubles: dict[str, ApiError]) -> Change:
+        """Nothing new is known, as it is not known up to where the tables can be trusted."""
+        return Change({}, {}, -1, None, troubles, dict(self._folded), dict(self._identities), is_news=False)
 
     def _follow(self, folded: Mapping[str, int], wanted: Callable[[Follower], bool]) -> dict[str, ApiError]:
         """Follow the tables that are wanted, `progress` first; what is wrong with which."""
 
-        def follow(name: str) -> ApiError | None:
-            follower, above = self._followers[name], folded.get(name, -1)
+        def follow(name: str, follower: Follower) -> None:
+            above = folded.get(name, -1)
             follower.forget(above)
-            if name not in self._troubles and not wanted(follower):
-                return None
+            if name in self._troubles or wanted(follower):
+                ledger = self._followers["progress"].waiting
+                follower.look(above, oldest_ms(self.settings, name, ledger) if above < 0 else None)
+
+        return self._each(("progress",), follow) | self._each(VIEWED, follow)
+
+    def _each(self, names: Sequence[str], do: Callable[[str, Follower], object]) -> dict[str, ApiError]:
+        """Do something with followers, side by side where tables are in a store; what is wrong with which table."""
+
+        def attempt(name: str) -> ApiError | None:
             try:
-                follower.look(above, self._oldest_ms(name) if above < 0 else None)
+                do(name, self._followers[name])
             except (TablesMissing, TableUnreadable) as error:
                 return error
             return None
 
-        found = {"progress": follow("progress")}
-        others = map(follow, VIEWED) if self._threads is None else self._threads.map(follow, VIEWED)
-        found |= zip(VIEWED, others, strict=True)
-        return {name: error for name, error in found.items() if error is not None}
+        found = map(attempt, names) if self._threads is None else self._threads.map(attempt, names)
+        return {name: error for name, error in zip(names, found, strict=True) if error is not None}
 
     def _found(self, troubles: Mapping[str, ApiError]) -> dict[str, str]:
         """Identities of the tables that can be read."""
         return {name: found.reader.identity for name, found in self._followers.items() if name not in troubles}
-
-    def _oldest_ms(self, name: str) -> dict[str, int] | None:
-        """By cluster: older rows of health and of lag are history, whoever is present has been written since. Counted
-        from the source of the cluster that is furthest behind: its members were sampled last when it was read last."""
-        back_ms = {"health": self.settings.health_lookback_ms, "lag": LAG_LOOKBACK_MS}.get(name)
-        if back_ms is None:
-            return None
-        reached: dict[str, dict[tuple[int, str], int]] = {}
-        for row in self._followers["progress"].waiting:
-            sources = reached.setdefault(row.cluster_id, {})
-            place = (row.lane, row.source)
-            sources[place] = max(row.complete_to_ms, sources.get(place, 0))
-        oldest: dict[str, int] = {}
-        for cluster_id, sources in reached.items():
-            live_ms = max(sources.values()) - self.settings.source_retired_ms
-            behind_ms = min(at_ms for at_ms in sources.values() if at_ms >= live_ms)
-            oldest[cluster_id] = behind_ms - back_ms
-        return oldest
 
     def take_in(self, change: Change) -> Iterator[None]:
         """Steps 4 and 5, in pieces. What step 5 replaces is freed in pieces as well: all at once takes as long as ten
@@ -212,7 +207,7 @@ class Store:
         for _ in self.take_in(self.look()):
             pass
 
-    def _shown(self, rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    def _shown(self, rows: Rows) -> Rows:
         only = self.settings.cluster
         if only is None:
             return rows

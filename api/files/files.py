@@ -21,7 +21,9 @@ from deltalake.exceptions import DeltaError
 from deltalake.table import MAX_SUPPORTED_READER_VERSION, SUPPORTED_READER_FEATURES
 
 from api.files.folders import folder_of
+from api.files.pieces import Span
 from kardia.locations import Folder
+from kardia.tables import BATCH
 
 ROW_GROUPS_MAX = 1_000
 """Row groups of files whose footers are kept: about 30 kB each, of a table of 27 columns."""
@@ -63,10 +65,7 @@ class DataFile:
     def within(self, bounds: Sequence[Bound]) -> ds.ParquetFileFragment | None:
         """The file with those of its row groups that hold what is asked for, as far as can be told without reading all
         of their columns; None if there are none. FileNotFoundError if the file is gone."""
-        there = list(range(self.count))
-        for column, comparison, value in bounds:
-            limits, may = self._of(column), _MAY[comparison]
-            there = [place for place in there if (found := limits[place]) is None or may(*found, value)]
+        there = self._may(bounds)
         for column, comparison, value in bounds:
             if comparison == "=":
                 # Rows of a group are side by side in a batch, but upkeep puts batches together in any order.
@@ -74,6 +73,20 @@ class DataFile:
                     place for place in there if self._row_group(place).count_rows(filter=ds.field(column) == value)
                 ]
         return self._fragment.subset(row_group_ids=there) if there else None
+
+    def spans(self, bounds: Sequence[Bound]) -> list[Span]:
+        """Batches and rows of the row groups that may be within the bounds, by the footer."""
+        limits, footer = self._of(BATCH.name), self._fragment.metadata
+        stated = ((limits[place], footer.row_group(place).num_rows) for place in self._may(bounds))
+        return [Span(*found, rows) for found, rows in stated if found is not None]
+
+    def _may(self, bounds: Sequence[Bound]) -> list[int]:
+        """Row groups of which the footer does not say that they are out of bounds."""
+        there = list(range(self.count))
+        for column, comparison, value in bounds:
+            limits, may = self._of(column), _MAY[comparison]
+            there = [place for place in there if (found := limits[place]) is None or may(*found, value)]
+        return there
 
     def _row_group(self, place: int) -> ds.ParquetFileFragment:
         return self._fragment.subset(row_group_ids=[place])
@@ -136,6 +149,10 @@ class Files:
             count += self._kept[path].count
             if count > ROW_GROUPS_MAX:
                 del self._kept[path]
+
+    def forget(self) -> None:
+        """Keep no footer: what is read next is new."""
+        self._kept.clear()
 
     def _file(self, path: str) -> DataFile:
         return self._kept.get(path) or DataFile(self._format.make_fragment(path, self._folder.file_system))

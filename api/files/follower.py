@@ -6,6 +6,8 @@ Entries"), so the follower reads the next entry and the files it names. Where th
 away, a file compacted and vacuumed, another table under the old name, a change of shape, too many entries at once) it
 begins anew: the table is opened, and all rows after a batch are read.
 
+Whoever has a history before it takes it in pieces (`spans`, `past`), and follows from where it has come to.
+
 Used by one thread, with a reader of its own. Writes nothing.
 """
 
@@ -13,17 +15,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from operator import or_
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from api.errors import TableUnreadable
 from api.files.files import Bound
 from api.files.folders import Mark
+from api.files.pieces import Span
 from api.files.reader import TableReader
 from kardia.tables import BATCH
 
@@ -36,9 +40,13 @@ ENTRIES_MAX = 50
 class Follower:
     """What commits have brought to one table."""
 
-    def __init__(self, reader: TableReader) -> None:
-        """Follow the table of `reader`, from its beginning."""
+    def __init__(
+        self, reader: TableReader, condensed: Callable[[Iterable[pa.Table]], Iterable[pa.Table]] = iter
+    ) -> None:
+        """Follow the table of `reader`, from its beginning; `condensed` makes fewer rows of those that it begins with,
+        which say the same."""
         self.reader = reader
+        self._condensed = condensed
         self.waiting: list[Any] = []
         """Rows that were read and are not yet `forgotten`, of batches that may not be trusted yet."""
         self._version: int | None = None
@@ -63,6 +71,15 @@ class Follower:
         """
         if not self._follow():
             self._begin(above, oldest_at_ms)
+
+    def spans(self, oldest_at_ms: Mapping[str, int] | None = None) -> list[Span]:
+        """What the files of the table have, for whoever takes it in pieces; errors as of `look`."""
+        return self.reader.spans(_wanted(-1, None, oldest_at_ms)[1])
+
+    def past(self, above: int, up_to: int, oldest_at_ms: Mapping[str, int] | None = None) -> list[Any]:
+        """Rows of the batches after `above`, up to `up_to`, and since `oldest_at_ms` of their cluster, whatever was
+        read before: a piece of what was there before the first look. Errors as of `look`."""
+        return self._read(*_wanted(above, up_to, oldest_at_ms))
 
     def rows(self, above: int, up_to: int) -> list[Any]:
         """Rows of the batches after `above`, up to `up_to`."""
@@ -111,17 +128,29 @@ class Follower:
         if self.reader.refresh() == self._version and self.reader.identity == identity:
             self._mark = self.reader.mark_of(self._version)
             return
-        where = ds.field(BATCH.name) > above
-        files = [Bound(BATCH.name, ">", above)]
-        if oldest_at_ms:
-            since = ((ds.field("cluster_id") == name) & (ds.field("at_ms") >= at) for name, at in oldest_at_ms.items())
-            where &= reduce(or_, since)
-            files.append(Bound("at_ms", ">=", min(oldest_at_ms.values())))
-        self.waiting = self.reader.scan(
-            where, files, lambda chunks: [row for chunk in chunks for row in self.reader.rows(chunk)]
-        )
+        self.waiting = self._read(*_wanted(above, None, oldest_at_ms))
+        self.reader.forget_footers()
         self._version = self.reader.version
         self._mark = None if self._version is None else self.reader.mark_of(self._version)
+
+    def _read(self, where: ds.Expression, files: list[Bound]) -> list[Any]:
+        return self.reader.scan(
+            where, files, lambda chunks: [row for chunk in self._condensed(chunks) for row in self.reader.rows(chunk)]
+        )
+
+
+def _wanted(above: int, up_to: int | None, oldest_at_ms: Mapping[str, int] | None) -> tuple[ds.Expression, list[Bound]]:
+    """The rows after a batch, up to another one if it is given, and the files and row groups that may hold them."""
+    where = ds.field(BATCH.name) > above
+    files = [Bound(BATCH.name, ">", above)]
+    if up_to is not None:
+        where &= ds.field(BATCH.name) <= up_to
+        files.append(Bound(BATCH.name, "<=", up_to))
+    if oldest_at_ms:
+        since = ((ds.field("cluster_id") == name) & (ds.field("at_ms") >= at) for name, at in oldest_at_ms.items())
+        where &= reduce(or_, since)
+        files.append(Bound("at_ms", ">=", min(oldest_at_ms.values())))
+    return where, files
 
 
 def appended(entry: bytes) -> list[str] | None:

@@ -23,6 +23,7 @@ from api.errors import TablesMissing, TableUnreadable
 from api.files import columns
 from api.files.files import Bound, Files
 from api.files.folders import Entry, Mark, folder_of
+from api.files.pieces import Span
 from kardia.locations import Folder
 from kardia.tables import BATCH, TABLES
 from kardia.upkeep import is_gone, surviving
@@ -113,6 +114,27 @@ class TableReader:
                     continue
                 raise self._unreadable("scan", error) from None
         raise TableUnreadable([self.name])
+
+    def spans(self, files: list[Bound]) -> list[Span]:
+        """Batches and rows of the row groups that may hold what is within bounds; nothing of a file that has just been
+        replaced. TablesMissing or TableUnreadable."""
+        with self._lock:
+            chosen = self._files.chosen(self._newest(), files)
+        found: list[Span] = []
+        for one in chosen:
+            try:
+                found += one.spans(files)
+            except (pa.ArrowException, OSError) as error:
+                if not is_gone(error):
+                    raise self._unreadable("spans", error) from None
+        with self._lock:
+            self._files.keep(chosen)
+        return found
+
+    def forget_footers(self) -> None:
+        """For whoever follows from here on, and reads files that are new."""
+        with self._lock:
+            self._files.forget()
 
     def rows(self, chunk: pa.Table) -> Iterator[Any]:
         """Rows of a chunk as `ROW_TYPES`; a column that is hidden, or that an older table lacks, is None."""
