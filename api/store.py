@@ -147,7 +147,7 @@ class Store:
         return Change({}, {}, found.trusted, found.view, found.troubles, folded, identities, is_news=True)
 
     def _unread(self, troubles: dict[str, ApiError]) -> Change:
-        """Nothing new is known, as it is not known up to where the tables can be trusted."""
+        """No news, as it is not known up to where the tables can be trusted."""
         return Change({}, {}, -1, None, troubles, dict(self._folded), dict(self._identities), is_news=False)
 
     def _follow(self, folded: Mapping[str, int], wanted: Callable[[Follower], bool]) -> dict[str, ApiError]:
