@@ -179,6 +179,22 @@ def test_what_began_a_rebalance_is_not_sure_if_somebody_may_have_gone_first_in_a
     assert row["certainty"] == "provisional"
 
 
+def test_who_ended_before_a_generation_that_was_not_seen_did_not_surely_begin_the_one_after_it() -> None:
+    """a and b fall silent, b last; with b the group becomes Empty, in generation 2 that nobody saw, and at 22,000 n
+    begins the rebalance to generation 3. Since the gap there may be others who go on."""
+    scene = stable("a", "b")
+    scene.gap(5_000, 5_500)
+    scene.heartbeats(6_000, 8_000, "a", "b")
+    scene.heartbeat(9_000, "b")
+    scene.tick(19_500)
+    scene.joined(22_500, 3, {"n": 22_000}, first=("n",))
+    scene.synced(22_510, "n")
+    scene.tick(25_000)
+    rows = [row for row in scene.known().rebalances() if row["generation_after"] == 3]
+    assert [row["certainty"] for row in rows if row["trigger"] != "member_joined"].count("exact") == 0
+    assert rows
+
+
 def test_a_leave_from_a_group_with_a_session_that_is_not_known_may_not_have_been_first() -> None:
     """x is known from a record only; it may have been evicted a moment before b left."""
     scene = Scene()

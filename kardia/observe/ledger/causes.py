@@ -51,13 +51,15 @@ _CLIENT_WORDS = "; client reason: "
 
 def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Dropped]) -> None:
     """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
-    candidates = [] if current.cause is None else [current.cause]
-    candidates += [
+    timers = [
         Cause(at, how, member.member_id, member.client_id, member.instance_id, "", certainty, by)
         for member, at, by, how, certainty in dropped
         if how in ("session_expired", "sync_timeout")
     ]
-    candidates += _ended_before(group, current)
+    timers += _ended_before(group, current)
+    for one in timers if current.members_before < 0 else ():
+        one.certainty = weaker(one.certainty, "provisional")  # it may have begun one that was not seen
+    candidates = [*([] if current.cause is None else [current.cause]), *timers]
     asked = [join for join in (*current.joins, *current.refused) if could_begin(group, join)]
     candidates += [_of_join(group, current, join) for join in asked]
     tolerance = observer.settings.tolerance_ms
