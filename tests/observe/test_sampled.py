@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ingest.samples import Answer, Changes, Entry, ReadSamples, Sample, is_sample, sample_event, sample_line
 from kardia.events import ADMIN_BROKER, DEFAULT_OFFSETS_PARTITIONS, Event, Kind
+from kardia.observe.members.lives import MAX_ENDED
 from kardia.rungs import GONE_REASON, TAKEN_REASON
 from kardia.tables import Row
 from tests.observe.test_sentences import START, A, B, C, Told, run, ticks_of
@@ -303,6 +304,24 @@ def test_clocks_that_differ_by_less_than_a_second_bring_nobody_back(off_ms: int)
     assert sorted(row["member_id"] for row in rows) == sorted([A, B, C]), "one life each"
     assert told.lives()[B] == ("session_expired", "exact", 15_000, 15_000)
     assert told.lives()[C][0] is None
+
+
+def test_of_many_that_were_evicted_at_once_none_is_brought_back_by_a_sample_of_a_moment_before() -> None:
+    """More than are remembered, and the clock of whoever asks is 0.7 s ahead."""
+    told, off_ms = Sampled(), 700
+    many = [f"m{number}-00000000-0000-4000-8000-000000000009" for number in range(MAX_ENDED + 20)]
+    told.joins(0, 0)
+    told.becomes(3_000, 1, 1 + len(many))
+    told.answers(9_000 + off_ms, "Stable", entry(A, 0), *(entry(one) for one in many))
+    told.expires(15_000, many[0], 1)
+    for place, one in enumerate(many[1:]):
+        told.fails(15_001 + place, one)
+    told.answers(14_990 + off_ms, "Stable", entry(A, 0), *(entry(one) for one in many))
+    told.becomes(16_000, 2, 1)
+    told.answers(20_000 + off_ms, "Stable", entry(A, 0, 1))
+    rows = told.rows()["members"]
+    assert sorted(row["member_id"] for row in rows) == sorted([A, *many]), "one life each"
+    assert {row["end_cause"] for row in rows if row["member_id"] != A} == {"session_expired"}
 
 
 def test_a_recorded_file_gives_the_events_that_were_sent() -> None:

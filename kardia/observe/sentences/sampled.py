@@ -126,9 +126,11 @@ def _take_entry(facts: Facts, group: Group, entry: list[Any], since: float, aske
     """A member that a sample names. Whom a sentence has told to be gone comes back by a sentence only."""
     member_id, instance_id, client_id, host, _assigned = entry
     over = group.ended.get(member_id)
-    if group.broker and over is not None and over.told and member_id not in group.members:
-        return
     is_new = member_id not in group.members
+    # Of many that ended at once the first are forgotten; who was listed the time before had ended then.
+    told_gone = over.told if over is not None else member_id in group.said.assigned
+    if group.broker and is_new and told_gone:
+        return
     if not is_new:
         member: Member | None = group.members[member_id]
     elif since >= 0:
