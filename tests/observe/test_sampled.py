@@ -316,7 +316,7 @@ def test_of_many_that_were_evicted_at_once_none_is_brought_back_by_a_sample_of_a
     told.expires(15_000, many[0], 1)
     for place, one in enumerate(many[1:]):
         told.fails(15_001 + place, one)
-    told.answers(14_990 + off_ms, "Stable", entry(A, 0), *(entry(one) for one in many))
+    told.answers(14_990 + off_ms, "PreparingRebalance", entry(A, 0), *(entry(one) for one in many))
     told.becomes(16_000, 2, 1)
     told.answers(20_000 + off_ms, "Stable", entry(A, 0, 1))
     rows = told.rows()["members"]
