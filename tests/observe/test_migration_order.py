@@ -266,3 +266,30 @@ def test_a_syncgroup_renews_in_a_consumer_group_and_need_not_have_in_the_classic
     at_ms, cause, certainty = scene.known().ended()["h"]
     assert cause == "session_expired"
     assert certainty != "exact" or at_ms <= 15_000
+
+
+def test_an_answer_without_a_leader_ends_no_join_phase_though_it_is_read_before_what_converted_the_group() -> None:
+    """c's heartbeat makes it a consumer group at 4,000, whose answer is stored until 4,051. x is sent back then, joins
+    again, and is answered in the same ms, with an epoch and without a leader, as y is with the one after it."""
+    scene = ModernScene()
+    scene.joined(1_000, 1, {"x": 900, "y": 950})
+    scene.synced(1_100, "x", "y")
+    scene.heartbeats(2_000, 3_900, "x", "y")
+    for member, since, epoch in (("y", 4_020, 3), ("x", 4_005, 2)):
+        scene._event(
+            Kind.JOIN,
+            4_051,
+            since=since,
+            member_id=member,
+            generation_id=epoch,
+            detail=JOINED | {"assigned_member_id": member, "protocols": [["range", "y"]], "leader": "", "members": []},
+        )
+    scene.comes(4_051, "c", 2, since=4_000)
+    scene.beats(6_000, 12_000, 3, "c")
+    scene.tick(13_000)
+    known = scene.known()
+    assert not any(row["generation_after"] > 3 for row in known.rebalances())
+    states = [row for row in named("transitions", known.rows["transitions"]) if row["entity"] == "group"]
+    converted = next(place for place, row in enumerate(states) if row["cause"] == "upgraded")
+    assert since_start(states[converted]["at_ms"]) == 4_000
+    assert not any(row["cause"] == "join phase completed" for row in states[converted - 1 :])

@@ -74,6 +74,9 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
     group.protocol = CLASSIC
     group.release = _release(observer, detail)
     member_id = str(detail.get("assigned_member_id", "")) or event.member_id
+    if detail.get("leader") == "" and not is_over:
+        _note_asked(observer, group, event, member_id, at)
+        return  # a consumer group answers without a leader: the line of the heartbeat that made it one is still to come
     if generation > group.generation or is_over:
         generations.on_join_phase_completed(observer, group, generation, at, member_id, event.handled_at_ms)
     current = group.rebalance
@@ -82,13 +85,18 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
     elif not event.member_id and event.group_instance_id:
         take_replacement(observer, group, event, member_id)
     else:
-        member = group.members.get(member_id)
-        if member is None:
-            member = notice(observer, group, event, at)
-        member.asked_at_ms = max(member.asked_at_ms, event.handled_at_ms)  # a JoinGroup renews nothing
-        identify(observer, group, member, event, str(detail.get("protocol_type", "")))
-        polls.on_request(observer, group, member, "join", event.arrived_at_ms)
-        timeouts.rejoined(observer, group, member, event.handled_at_ms)
+        _note_asked(observer, group, event, member_id, at)
+
+
+def _note_asked(observer: Facts, group: Group, event: Event, member_id: str, at: float) -> None:
+    """Somebody asked again, or was seen for the first time. A JoinGroup renews nothing."""
+    member = group.members.get(member_id)
+    if member is None:
+        member = notice(observer, group, event, at)
+    member.asked_at_ms = max(member.asked_at_ms, event.handled_at_ms)
+    identify(observer, group, member, event, str((event.detail or {}).get("protocol_type", "")))
+    polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+    timeouts.rejoined(observer, group, member, event.handled_at_ms)
 
 
 def _is_in_burst(observer: Facts, group: Group, current: Rebalance, event: Event) -> bool:
