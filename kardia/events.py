@@ -243,6 +243,7 @@ COORDINATOR_LINES = (
     "member_left",
     "group_empty",
     "removed_not_joined",
+    "rebalance_skipped",  # what the sentence before it says is of a group that the broker no longer holds
     "pending_member_removed",
     "static_replaced",
     "static_reverted",  # `member_id` never was one, the first of `members` is one again

@@ -198,6 +198,15 @@ SENTENCES: tuple[Sentence, ...] = (
         ),
     ),
     Sentence(
+        "2.3",
+        "Group g04 is dead, skipping rebalance stage",
+        pattern(
+            "rebalance_skipped",
+            " is dead, skipping rebalance stage",
+            r"Group (?P<group>.*) is dead, skipping rebalance stage\.?",
+        ),
+    ),
+    Sentence(
         "2.7",
         "Group g04 removed dynamic members who haven't joined: Set(c04-b-45eb9731-3e0a-46e6-9276-e8b19111a570)",
         pattern(

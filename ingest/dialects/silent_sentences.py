@@ -45,7 +45,6 @@ SILENT: dict[str, tuple[str, ...]] = {
     ),
     "2.3": (
         "Group {} could not complete rebalance because no members rejoined",
-        "Group {} is dead, skipping rebalance stage",
         "Static member joins during {} stage will not trigger rebalance.",
         "Static member {} with unknown member id rejoins, assigning new member id {}, while old member {} will "
         "be removed.",
@@ -145,7 +144,6 @@ SILENT: dict[str, tuple[str, ...]] = {
         "Group coordinator is already running.",
         "Group coordinator is already shutting down.",
         "Group {} could not complete rebalance because no members rejoined.",
-        "Group {} is dead, skipping rebalance stage.",
         "Ignored load completion from {} because context is in {} state.",
         "Ignored loading metadata from {} since current epoch {} is larger than or equals to {}.",
         "Ignored unloading metadata for {} in epoch {} since current epoch is {}.",

@@ -131,6 +131,8 @@ N = f"d, e-{OTHER}"
         (SCALA + f"Pending member {M} is leaving group g.", ("pending_member_removed", "g", M, "", -1, "")),
         (SCALA + "Group g with generation 5 is now empty (__consumer_offsets-3)", ("group_empty", "g", "", "", 5, "")),
         (java("g") + "Group g with generation 5 is now empty.", ("group_empty", "g", "", "", 5, "")),
+        (SCALA + "Group g is dead, skipping rebalance stage", ("rebalance_skipped", "g", "", "", -1, "")),
+        (java("g") + "Group g is dead, skipping rebalance stage.", ("rebalance_skipped", "g", "", "", -1, "")),
         (
             SCALA + f"Group g removed dynamic members who haven't joined: Set({M}, {N})",
             ("removed_not_joined", "g", M, "", -1, ""),

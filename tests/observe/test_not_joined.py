@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.observe.test_scenes import stable
+from tests.observe.test_sentences import A, B, C, Told
 from tests.support.scene import Scene
 
 
@@ -58,3 +59,24 @@ def test_a_line_about_another_time_names_nobody_of_now() -> None:
     scene.heartbeats(12_000, 18_000, "a", "b")
     scene.tick(18_000)
     assert scene.known().ended() == {}
+
+
+def test_who_is_said_to_be_removed_from_a_group_that_the_broker_does_not_hold_any_more_stays() -> None:
+    """A broker stood still, lost the group, woke, and began a rebalance as it gave the group up; it leads it again when
+    the timer of that one runs out (4.4.0, `python -m tests.night --seed 501`)."""
+    told = Told()
+    told.joins(0, 0)
+    told.becomes(3_000, 1, 2)
+    told.joins(4_000, 1, B)
+    told.becomes(5_000, 2, 2)
+    told.say(60_000, f"Group g removed dynamic members who haven't joined: [{A}, {B}]")
+    told.say(60_000, "Group g is dead, skipping rebalance stage.")
+    told.joins(70_000, 2, C)
+    assert told.ends() == {}
+
+
+def test_such_a_line_at_another_time_takes_nothing_back() -> None:
+    scene = dropped(25_599)
+    scene.skipped(34_010)
+    scene.tick(36_000)
+    assert {sure for _, _, sure in scene.known().ended().values()} == {"exact"}

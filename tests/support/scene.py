@@ -306,6 +306,10 @@ class Scene:
         """A line of server.log: members that had not joined when the join phase ended."""
         self._said(at, "removed_not_joined", -1, *members)
 
+    def skipped(self, at: float) -> None:
+        """A line of server.log: a timer ran out of a group that the broker no longer holds."""
+        self._said(at, "rebalance_skipped", -1, "")
+
     def _said(self, at: float, what: str, generation: int, member: str, *members: str) -> None:
         who = {"client_id": "", "client_host": "", "connection": "", "software": ""}
         detail = {"what": what, "reason": "", "members": list(members)}

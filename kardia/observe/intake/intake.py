@@ -25,7 +25,7 @@ from kardia.observe.state.settings import ObserverSettings
 from kardia.stretches import END, START, WIDTH, Stretch
 
 _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
-_COMMIT, _LEAVE = int(Kind.COMMIT), int(Kind.LEAVE)
+_COMMIT, _LEAVE, _LINE = int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.COORDINATOR_LINE)
 
 LOOKED_BACK = 100
 """Events of the log before a LeaveGroup among which the last commit of its connection is looked for."""
@@ -64,6 +64,24 @@ def _after_its_commit(queue: list[tuple[float, Event]], event: Event) -> float:
         if other.kind == _COMMIT and other.connection == event.connection and other.start < event.start:
             at = max(at, before)
     return at
+
+
+ONE_INSTANT_MS = 2.0
+"""Between the stamps, cut to 1 ms, of two lines that are written one behind the other."""
+
+
+def _withdraw(queue: list[tuple[float, Event]], event: Event) -> None:
+    """A timer of a group that the broker held once, and does not any more, ran out: whom the sentence before this one
+    says to have been removed is where the group is now what it was. A coordinator that stood still, and was none any
+    more when it went on, begins a rebalance as it gives the group up. Source: `completeClassicGroupJoin`."""
+    queue[:] = [
+        (at, one)
+        for at, one in queue
+        if one.source != event.source
+        or one.group_id != event.group_id
+        or not event.decided_at_ms - ONE_INSTANT_MS <= at <= event.decided_at_ms
+        or (one.detail or {}).get("what") != "removed_not_joined"
+    ]
 
 
 class Stream:
@@ -229,7 +247,7 @@ class Intake(Facts):
         sources = self.sources
         for event in events:
             kind, source = event.kind, sources.get(event.source)
-            unusual = source is None or kind >= _TICK or kind == _LEAVE or event.start < source.end
+            unusual = source is None or kind >= _LINE or kind == _LEAVE or event.start < source.end
             if unusual or source is None or not self.coordinator_known:
                 self._accept(event)
                 continue
@@ -258,6 +276,8 @@ class Intake(Facts):
             self._seen.add((event.source, event.start, event.shard))
         at = effect_at(event) if event.kind != _LEAVE else _after_its_commit(source.queue, event)
         source.queue.append((at, event))
+        if kind == _LINE and (event.detail or {}).get("what") == "rebalance_skipped":
+            _withdraw(source.queue, event)
         if not self.coordinator_known and event.connection:
             self._recognise(event.connection)
 
