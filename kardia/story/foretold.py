@@ -17,13 +17,15 @@ _SIGNS = {"session": "it was heard", "poll": "a sign of a poll came", "rebalance
 
 
 def beforehand(material: Material, life: Row) -> str:
-    """What had been said about an end before it came; empty for an end that nobody can foresee."""
+    """What had been said about an end before it came; empty for an end that nobody can foresee, as without the requests
+    of the member none can be."""
     kind = STRUCK.get(life["end_cause"])
     if kind is None:
         return ""
     found = came_true(material, life, kind)
     if found is None:
-        return "This had not been predicted."
+        was_heard = life["session_timeout_ms"] is not None and bool(life["fault_signs"])
+        return "This had not been predicted." if was_heard else ""
     off = _off(found["error_ms"] or 0, life["at_bound_ms"] or 0)
     said = words.clock(found["predicted_at_ms"], life["ended_at_ms"])
     return f"This was predicted at {said}, {words.span(found['lead_ms'] or 0)} ahead, {off}."

@@ -501,3 +501,17 @@ def test_where_nothing_is_known_of_a_group_nobody_is_said_to_be_absent() -> None
     assert known_nobody == ["Nothing is known of the group at this instant."]
     known_one = texts(material(lives=[life("a", -60_000)], transitions=[]), "state", at_ms=T)
     assert known_one == ["Nothing is known of the state of the group at this instant; 1 member: a."]
+
+
+@pytest.mark.parametrize(
+    ("read", "is_told"),
+    [
+        ({"fault_signs": ["heard_at_ms=1"]}, True),
+        ({"fault_signs": []}, False),
+        ({"fault_signs": ["heard_at_ms=1"], "session_timeout_ms": None}, False),
+    ],
+    ids=["its requests", "sentences and records", "sentences alone"],
+)
+def test_nobody_is_told_that_nothing_was_predicted_where_nothing_could_be(read: dict[str, Any], is_told: bool) -> None:
+    gone = life("a", 0, 9_000, "session_expired", **read)
+    assert any("had not been predicted" in text for text in texts(material(lives=(gone,)), "ended")) is is_told
