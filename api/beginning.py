@@ -8,6 +8,7 @@ an hour took more memory than all that is kept of them. At the end each table is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -56,15 +57,15 @@ def begun(each: Each, names: Sequence[str], settings: ApiSettings, shown: Callab
     there = [name for name in names if name not in troubles]
     while True:
         # What is there of a table that was read in part would be counted twice: then it is left out from the beginning.
-        fold = _Folding(after(Current(settings), shown({"progress": ledger}), trusted), shown)
-        failed = _read(each, there, trusted, since_ms, fold.take)
+        view = after(Current(settings), shown({"progress": ledger}), trusted)
+        view, failed = _with_past(view, each, there, since_ms, shown)
         if not failed:
             break
         troubles |= failed
         there = [name for name in there if name not in failed]
     troubles |= each(there, lambda _name, follower: follower.look(trusted))
     pa.default_memory_pool().release_unused()
-    return Begun(fold.view, trusted, ("progress", *there), troubles)
+    return Begun(view, trusted, ("progress", *there), troubles)
 
 
 def oldest_ms(settings: ApiSettings, name: str, ledger: Iterable[Any]) -> dict[str, int] | None:
@@ -92,43 +93,27 @@ def _follow(follower: Follower, ledger: list[Any]) -> None:
     ledger += follower.waiting
 
 
-class _Folding:
-    """A view in the making."""
-
-    def __init__(self, view: Current, shown: Callable[[Rows], Rows]) -> None:
-        self.view = view
-        self._shown = shown
-
-    def take(self, rows: Rows) -> None:
-        self.view = after(self.view, self._shown(rows), self.view.batch_id)
-
-
-def _read(
+def _with_past(
+    view: Current,
     each: Each,
     names: Sequence[str],
-    up_to: int,
     since_ms: Mapping[str, dict[str, int] | None],
-    take: Callable[[Rows], None],
-) -> dict[str, ApiError]:
-    """Give `take` the rows up to a batch in pieces; what was wrong with which table, and no more after that."""
+    shown: Callable[[Rows], Rows],
+) -> tuple[Current, dict[str, ApiError]]:
+    """A view with the rows up to its batch, taken in in pieces; what was wrong with which table, after which it has no
+    more of any."""
     spans: list[Span] = []
-    failed = each(names, lambda name, follower: spans.extend(follower.spans(since_ms.get(name))))
-    for above, end in pairwise([-1, *ends(spans, up_to, ROWS_AT_ONCE)]):
+    failed = each(names, lambda name, follower: spans.extend(follower.spans(since_ms[name])))
+    for above, end in pairwise([-1, *ends(spans, view.batch_id, ROWS_AT_ONCE)]):
+        rows: Rows = {}
+        failed = failed or each(names, partial(_take, rows, above, end, since_ms))
         if failed:
             break
-        piece = _Piece(above, end, since_ms)
-        failed = each(names, piece.read)
-        if not failed:
-            take(piece.rows)
-    return failed
+        view = after(view, shown(rows), view.batch_id)
+    return view, failed
 
 
-class _Piece:
-    """Rows of the batches after one, up to another one."""
-
-    def __init__(self, above: int, end: int, since_ms: Mapping[str, dict[str, int] | None]) -> None:
-        self.rows: Rows = {}
-        self._above, self._end, self._since_ms = above, end, since_ms
-
-    def read(self, name: str, follower: Follower) -> None:
-        self.rows[name] = follower.past(self._above, self._end, self._since_ms.get(name))
+def _take(
+    rows: Rows, above: int, end: int, since_ms: Mapping[str, dict[str, int] | None], name: str, follower: Follower
+) -> None:
+    rows[name] = follower.past(above, end, since_ms[name])

@@ -42,7 +42,7 @@ ANSWER_AND_END = frozenset(PANELS["Questions"]) - {"watch"}
 """Verbs whose process ends with its answer: what it has loaded lives as long as it, and looking through that for
 garbage, each time that more is loaded, was a sixth of its CPU time."""
 
-ARROW_POOL = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL", "system"
 """Arrow's own allocator keeps what each of its threads once had: a notifier over the tables of an hour kept 40 MB more
 by it than by the system's, at the same CPU time. Read when Arrow is loaded, in this process and those it starts."""
 
@@ -79,8 +79,7 @@ for _panel, _verbs in PANELS.items():
 
 def run() -> None:
     """Entry point of the console script."""
-    for name, pool in ARROW_POOL.items():
-        os.environ.setdefault(name, pool)
+    os.environ.setdefault(*ARROW_POOL)
     if sys.argv[1:2] and sys.argv[1] in ASK_OR_SERVE:
         leave_out()
     if sys.argv[1:2] and sys.argv[1] in ANSWER_AND_END:

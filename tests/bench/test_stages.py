@@ -4,6 +4,7 @@ The numbers depend on the machine and are not checked."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -12,6 +13,7 @@ from bench.crowd import Crowd, moved
 from bench.lanes import alone, told
 from bench.population import HOT_SHARD, Batch, Population, Shape
 from bench.run import STAGES
+from cli.verbs.bench import bench
 from ingest.wire import FORMAT, batches
 from kardia.events import DEFAULT_LANES, lane_of
 from kardia.observe import ObserverSettings
@@ -137,3 +139,9 @@ def test_the_verbs_stage_asks_as_a_user_does(tmp_path: Path) -> None:
     assert [result.what.split()[1] for result in results] == ["groups", "group", "explain"]
     assert all(result.value > (result.baseline or 0) > 0 for result in results)
     assert results[0].target is not None
+
+
+def test_the_help_of_the_benchmark_names_every_stage() -> None:
+    help_text = get_type_hints(bench, include_extras=True)["only"].__metadata__[0].help
+    named = help_text.removeprefix("Stage: ").partition(";")[0].split(", ")
+    assert named == list(STAGES)
