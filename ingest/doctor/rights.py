@@ -37,8 +37,9 @@ def findings(
     if is_open(settings):
         sentence = "The brokers have no authorizer, so whoever reaches them may do everything. No right is missing."
         return [Finding(Level.GOOD, f"rights of {who}", sentence)]
-    needed = least(topic)
-    lacking = [right for right in needed if not _has(admin, right, settings)]
+    has = {right: _has(admin, right, settings) for right in least(topic)}
+    needed = [right for right, it in has.items() if it is not None]
+    lacking = [right for right, it in has.items() if it is False]
     name = principal or "User:NAME"
     if lacking:
         sentence = f"It lacks: {_listed(lacking)}."
@@ -99,7 +100,8 @@ def _named(right: Right) -> str:
     return f"{right.resource.capitalize()}:{right.name}" if right.name else right.resource.capitalize()
 
 
-def _has(admin: AdminClient, right: Right, settings: Mapping[str, str] | None) -> bool:
+def _has(admin: AdminClient, right: Right, settings: Mapping[str, str] | None) -> bool | None:
+    """Whether this principal has it; None where these brokers know no such right."""
     if right.resource == "cluster":
         return settings is not None
     if right.resource == "group":
@@ -122,13 +124,14 @@ def _may(admin: AdminClient, operation: str, topic: str) -> bool:
     return operations is None or _OPERATIONS[operation] in operations
 
 
-def _may_read_group_configs(admin: AdminClient) -> bool:
-    """Brokers before 4.0 have no configurations of groups, and say otherwise than that the right is missing."""
+def _may_read_group_configs(admin: AdminClient) -> bool | None:
+    """None of brokers before 4.0: groups have no configuration there, and kafka-acls.sh refuses a right to it."""
     resource = ConfigResource(ResourceType.GROUP, NOBODYS_GROUP)
     try:
         admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S)
     except KafkaException as error:
-        return bool(error.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED)
+        said = error.args[0].code()
+        return None if said == KafkaError.INVALID_REQUEST else bool(said != KafkaError.GROUP_AUTHORIZATION_FAILED)
     return True
 
 

@@ -35,7 +35,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from demo.broker import HOST, Broker, BrokerSettings, free_ports
+from demo.broker import HOST, NEWEST, Broker, BrokerSettings, free_ports
 
 PLAIN_PASSWORD = 'plain-Secret;"\\ #=1'
 SCRAM_PASSWORD = 'scram-Secret;"\\ #=2'
@@ -123,9 +123,9 @@ _SIGNS = x509.KeyUsage(
 
 
 class SecuredBroker:
-    """The broker, its certificates and its users. A context manager."""
+    """The broker, of a release of Kafka, its certificates and its users. A context manager."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, version: str = NEWEST) -> None:
         self.folder = directory / "tls"
         self.folder.mkdir(parents=True)
         self.authority = authority()
@@ -139,7 +139,7 @@ class SecuredBroker:
         inner, controller, self._secured, self._mutual, self._over = free_ports(5)
         self.broker = Broker(
             directory / "broker",
-            BrokerSettings(ports=(inner, controller), extra=self._properties(inner, controller)),
+            BrokerSettings(version=version, ports=(inner, controller), extra=self._properties(inner, controller)),
         )
 
     def _file(self, name: str, text: str) -> Path:
