@@ -59,7 +59,8 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     else:
         was = f"generation {row['generation_before']}{many}"
         found = evidence.of(material.transition(at_ms, "PreparingRebalance")) or evidence.of_row("rebalances")
-    text = f"A rebalance began ({was}): {trigger}.{reason}{bounds}{_unsure(row['trigger'], certainty)}{link}"
+    doubt = _unsure(row["trigger"], certainty)
+    text = f"A rebalance began ({was}): {trigger}.{reason}{bounds}{doubt}{link}"
     members = tuple(dict.fromkeys([*([member_id] if member_id else []), *linked]))
     return Sentence(at_ms, "rebalance_began", text, certainty, members, found)
 
@@ -188,6 +189,8 @@ def _certainty(material: Material, row: Row) -> str:
 def _unsure(trigger: str, certainty: str) -> str:
     if certainty == "exact" or trigger == "unknown":
         return ""
+    if certainty == "unknown" and trigger == "member_left":
+        return ""  # that it left was said; what is not sure is why, and the sentence about its end says so
     return {
         "inferred": " (Inferred: it follows from what was seen, nobody said it.)",
         "provisional": " (This may change when an answer that is still awaited completes.)",

@@ -524,7 +524,7 @@ def test_a_generation_that_no_record_shows_leaves_the_members_before_unknown() -
     told.record(0, 1, A)
     told.record(20_000, 4, A)
     row = told.rows()["rebalances"][-1]
-    assert (row["generation_before"], row["trigger"]) == (3, "unknown")
+    assert (row["generation_before"], row["trigger"], row["members_before"]) == (3, "unknown", None)
 
 
 def test_a_deleted_group_that_comes_back_begins_anew() -> None:
@@ -549,6 +549,37 @@ def test_records_name_the_members_of_whom_sentences_speak() -> None:
     assert [(row["members_before"], row["members_after"]) for row in rows["rebalances"]] == [(None, 2), (2, 1)]
     assert rows["rebalances"][-1]["trigger_client_id"] == "b"
     assert told.ends() == {B: (20_000, "session_expired", "exact")}
+
+
+def leaves_after(told: Told, at_ms: int, member: str) -> None:
+    """A leave in the words of a Scala coordinator, which come after what it led to."""
+    whose = f"MemberMetadata(memberId={member}, groupInstanceId=None, clientId=c, clientHost=/10.0.0.9)"
+    told.say(at_ms, f"Member {whose} has left group g through explicit `LeaveGroup`; client reason: not provided")
+
+
+def test_a_leave_that_is_said_after_what_it_led_to_counts_nobody_twice_and_leaves_nobody_in_an_empty_group() -> None:
+    """A real broker 3.9.2: four members were told of three, and an Empty group had one."""
+    told = Told()
+    told.joins(0, 0)
+    told.becomes(3_000, 1, 2)
+    told.record(3_012, 1, A, B)
+    told.prepares(9_000, 1, f"Removing member {B} on LeaveGroup; client reason: not provided")
+    leaves_after(told, 9_001, B)
+    told.say(10_000, "Group g with generation 2 is now empty (__consumer_offsets-1)")
+    leaves_after(told, 10_001, A)
+    row = told.rows()["rebalances"][-1]
+    assert (row["trigger"], row["trigger_member_id"], row["members_before"]) == ("member_left", B, 2)
+    assert told.ends() == {B: (9_001, "left", "unknown"), A: (10_000, "left", "unknown")}
+
+
+def test_a_rebalance_that_begins_anew_was_undone_by_a_load_and_with_it_who_joined() -> None:
+    told = Told()
+    told.joins(0, 0)
+    told.becomes(3_000, 1, 2)
+    told.record(3_012, 1, A, B)
+    told.joins(9_000, 1, C)
+    told.joins(30_000, 1, "d")
+    assert [row["members_before"] for row in told.rows()["rebalances"]][-2:] == [2, None]
 
 
 @pytest.mark.parametrize(("lasts_ms", "cause"), [(60_000, "rebalance_timeout"), (20_000, "unknown")])

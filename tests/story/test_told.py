@@ -28,6 +28,17 @@ def test_a_rebalance_that_interrupts_another_says_so() -> None:
     assert "its assignment never came" in texts(found, "rebalance_ended")[0]
 
 
+def test_that_a_member_left_is_told_and_why_is_what_is_not_sure() -> None:
+    """A client that gives no reason, in server.log: the coordinator says that it left."""
+    left = life("a", -9_000, 0, "left", certainty="unknown")
+    found = material(lives=[left], rebalances=[rebalance(0, 1_000, "member_left", "a", certainty="inferred")])
+    (told,) = texts(found, "rebalance_began")
+    assert told.endswith(": a left.")
+    assert "Not sure why" in " ".join(texts(found, "ended"))
+    gone = material(rebalances=[rebalance(0, 1_000, "session_expired", "a", certainty="unknown")])
+    assert "(Not sure: the evidence is missing.)" in texts(gone, "rebalance_began")[0]
+
+
 def test_a_member_silent_since_the_rebalance_before_links_the_two() -> None:
     one = rebalance(0, 8_000, "member_joined", "a", stragglers=[wait("b", 7_900)])
     two = rebalance(18_000, 19_000, "session_expired", "b")

@@ -43,12 +43,13 @@ def raised(
     modern = group.modern
     if modern is None or epoch <= group.generation:
         return None
-    if not shown and not modern.by_records and (modern.resolves or _somebody_may_be_gone(group, cause.at)):
+    uncounted = not modern.by_records and _somebody_may_be_gone(group, cause.at)
+    if not shown and (uncounted or (modern.resolves and not modern.by_records)):
         cause.certainty = weaker(cause.certainty, "provisional")
     known = group.generation >= 0
     before = group.generation if known else epoch - 1
     bump = Bump(before, epoch, cause.at, cause)
-    bump.members_before = members_before if group.membership_complete else -1
+    bump.members_before = members_before if group.membership_complete and not uncounted else -1
     if owners.are_known(group) and modern.protocol != "share":
         bump.moved, bump.stopped_ms = 0, 0.0
     if len(modern.bumps) >= MAX_OPEN:

@@ -167,7 +167,7 @@ class _Operation:
         """Instance ids of which it is not known whether somebody had them still when a member came with them."""
         self._born: list[Member] = []
         self._changed: list[Member] = []
-        self._members_before = len(group.members)
+        self._members_before = len(groups.present(group))
         self._what = "records"
         self._converts, self._joined, self._upgraded = False, False, False
         self._said: dict[str, leaves.Why] = {}
@@ -413,7 +413,7 @@ class _Operation:
             if instead is not None:
                 self._remove_gone(instead)
             self._named.clear()
-            self._born, self._changed, self._members_before = [], [], len(group.members)
+            self._born, self._changed, self._members_before = [], [], len(groups.present(group))
             return
         if epoch > group.generation + 1 and not is_first:
             facts.divergences += 1
@@ -428,7 +428,7 @@ class _Operation:
         self._remove_gone(cause)
         self._named.clear()
         self._born, self._changed = [], []
-        self._members_before = len(group.members)
+        self._members_before = len(groups.present(group))
 
     def _take_from_a_leave(self, epoch: int) -> Cause | None:
         """An epoch was counted for a leave whose handling took long, or for one of several of an instant, and this

@@ -127,11 +127,14 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
         facts.divergences += 1  # what lies between was not read
         group.membership_complete = False
         costs.forget_assignment(group)
+    if group.rebalance is not None and group.state == GroupState.PREPARING and group.generation == before:
+        group.membership_complete = False  # it began anew, so a load that was not read has undone the one before
     cause = reasons.cause_of(group, event, at)
     _confirm_admin(facts, group, cause)
     known = group.membership_complete or group.state in (GroupState.EMPTY, GroupState.DEAD)
     unsynced = reasons.unsynced(group, event) if cause.trigger == "sync_timeout" else []
-    gone_by_it = len(unsynced) or int(cause.trigger in _BEGUN_BY_AN_END)
+    # Up to 3.9 the sentence about a leave comes after this one: then who left is among the members still.
+    gone_by_it = len(unsynced) or int(cause.trigger in _BEGUN_BY_AN_END and cause.member_id not in group.members)
     for member_id in unsynced:
         sure: Certainty = "exact" if member_id in group.members else "inferred"
         naming.end(facts, group, member_id, at, "sync_timeout", sure)
@@ -281,6 +284,8 @@ def _on_failed(facts: Facts, group: Group, event: Event, at: float) -> None:
 
 def _on_left(facts: Facts, group: Group, event: Event, at: float) -> None:
     cause, certainty, words = reasons.why_it_left(str((event.detail or {}).get("reason", "")))
+    if group.state == GroupState.EMPTY and group.rebalance is not None and group.rebalance.joined_at_ms >= 0:
+        at = min(at, group.rebalance.joined_at_ms)  # up to 3.9 it is said after what it led to: nobody was left
     naming.end(facts, group, event.member_id, at, cause, certainty, words)
 
 

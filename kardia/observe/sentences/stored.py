@@ -97,9 +97,10 @@ def _under_way(facts: Facts, group: Group, generation: int, at: float) -> Rebala
     current = group.rebalance
     if current is not None and group.state == GroupState.PREPARING and current.generation_before + 1 == generation:
         return current
-    was_empty = group.state in (GroupState.EMPTY, GroupState.DEAD) and generation == group.generation + 1
+    is_next = generation == group.generation + 1
+    was_empty = group.state in (GroupState.EMPTY, GroupState.DEAD) and is_next
     current = lines.unseen(facts, group, generation, at)
-    current.members_before = len(group.members) if group.membership_complete and current.cause else -1
+    current.members_before = len(group.members) if group.membership_complete and is_next and current.cause else -1
     if was_empty and current.cause is not None:
         # Nobody but somebody who joins begins a rebalance of a group without members.
         current.cause = Cause(

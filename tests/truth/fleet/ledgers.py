@@ -152,6 +152,12 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
     if over_at_ms <= until_ms:
         _instant(result, "completion", row["completed_at_ms"], bound_ms, over_at_ms, wrong)
     _straggler(result, truth, one, row)
+    for column, true in (("members_before", one.members_before), ("members_after", one.members_after)):
+        said = row[column]
+        if true >= 0 and said is not None:
+            result.count(f"rebalances: {column}")
+            if said != true:
+                wrong(column.replace("_", " "), f"said {said}, {true}")
 
 
 def _instant(

@@ -34,6 +34,8 @@ NEVER_WRONG = (
     "rebalance, start",
     "rebalance, end of the join phase",
     "rebalance, completion",
+    "members before",
+    "members after",
     "provisional and untrue at last",
     "prediction left open",
     "untrue outcome",

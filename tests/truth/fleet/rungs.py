@@ -30,7 +30,7 @@ from tests.truth.fleet.seen import observe
 
 VERSIONS = ("2.3.1", "3.9.2", "4.1.2", "4.4.0")
 UNTRUE = ("exact and untrue", OUTSIDE)
-NEVER = (*INVENTED, *UNTRUE)
+NEVER = (*INVENTED, *UNTRUE, "members before", "members after")
 
 BEGIN, END = "<!-- begin: the fleet on each rung -->", "<!-- end: the fleet on each rung -->"
 

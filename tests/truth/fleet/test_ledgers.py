@@ -36,7 +36,11 @@ def test_a_row_that_names_nobody_names_nobody_wrongly() -> None:
     said = row(1_000, 0) | {"generation_before": 0, "generation_after": 1, "trigger": "member_joined"}
     said |= {"trigger_member_id": None, "certainty": "inferred", "known_at_ms": 3_000, "joined_at_ms": 2_000}
     said |= {"completed_at_ms": 2_010, "stragglers": [], "protocol": "classic"}
+    said |= {"members_before": None, "members_after": 1}
     result = Score()
     ledgers.compare(result, truth, [said], 10_000, Evidence(Damage(), set(), {}))
     assert not result.problems
     assert result.counts["trigger members not named"] == 1
+    one.members_before, one.members_after = 0, 2
+    ledgers.compare(result, truth, [said], 10_000, Evidence(Damage(), set(), {}))
+    assert [text.partition(":")[0] for text in result.problems] == ["members after"]

@@ -69,6 +69,10 @@ class TrueRebalance:
     joins: dict[str, int] = field(default_factory=dict)
     """Member -> when its JoinGroup took effect."""
     dropped: list[str] = field(default_factory=list)
+    members_before: int = -1
+    """Just before what began it; -1 where that is not counted."""
+    members_after: int = -1
+    """When its join phase ended."""
 
 
 STAMPS_MS = 2
@@ -126,6 +130,8 @@ class Truth:
             at_ms = max(at_ms, happenings[-1].at_ms)
         if isinstance(operation, Join) and self.rebalances and view is not None:
             self._joined(operation, view, at_ms)
+        if any(one.kind == "generation" for one in happenings):
+            self.rebalances[-1].members_after = len(view.members) if view is not None else 0
         if any(one.kind == "loaded" for one in happenings):
             self._loaded(view, at_ms)
         if at_ms >= 0 and (not self._views or self._views[-1] != view):
@@ -195,7 +201,9 @@ class Truth:
             if trigger == "member_left" and actor:
                 cause = next(life.cause for life in reversed(self.lives) if life.member_id == actor)
                 trigger = {"left": "member_left"}.get(cause, cause)
-            self.rebalances.append(TrueRebalance(one.at_ms, trigger, actor, before))
+            last = self._views[-1] if self._views else None
+            members_before = len(last.members) if last is not None else 0
+            self.rebalances.append(TrueRebalance(one.at_ms, trigger, actor, before, members_before=members_before))
         elif to == GroupState.STABLE and self.rebalances:
             self.rebalances[-1].assigned_at_ms = one.at_ms
 

@@ -204,7 +204,8 @@ class EpochTruth(Truth):
 
     def _raised(self, one: Happening, trigger: str, member_id: str) -> None:
         epoch = int(one.detail)
-        new = TrueRebalance(one.at_ms, trigger, member_id, epoch - 1, generation_after=epoch)
+        members = len(self._last.members) if self._last is not None else -1
+        new = TrueRebalance(one.at_ms, trigger, member_id, epoch - 1, generation_after=epoch, members_before=members)
         self.rebalances.append(new)
         self._open.append(new)
 
