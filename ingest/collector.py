@@ -95,6 +95,8 @@ class Collector:
     sessions: Sessions | None = None
     samples: Samples | None = None
     ends: Ends | None = None
+    beside_requests: bool = True
+    """Whether a server.log has the name of its broker from the request log beside it; else from its own lines."""
     _flushes: deque[_Flush] = field(default_factory=deque)
     _record_events: list[Event] = field(default_factory=list)
     _sample_events: list[Event] = field(default_factory=list)
@@ -191,7 +193,7 @@ class Collector:
         if records_first:
             return True
         for stream in self.streams:
-            if stream.dialect.stream == "server" and not stream.broker:
+            if stream.dialect.stream == "server" and not stream.broker and self.beside_requests:
                 stream.broker = self._broker_beside(stream)
                 if not stream.broker:
                     continue

@@ -13,7 +13,7 @@ from prometheus_client import start_http_server
 
 from ingest.collector import Collector
 from ingest.committed import Committed
-from ingest.dialects import Dialect
+from ingest.dialects import Dialect, is_numbered
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.ends import EndsSource
@@ -144,6 +144,8 @@ def _run(
         saved = positions.files.get(str(path), [])
         tail = Tail(path, saved, monotonic_s=clock.monotonic_s, rotate_wait_s=settings.rotate_wait_s)
         broker = settings.broker or positions.brokers.get(str(path), "")
+        if dialect.stream == "server" and settings.request_log and is_numbered(broker):
+            broker = ""  # its name from a time without a request log, which knows the broker by its address
         return LogStream(tail, dialect, settings.lanes, directory, broker)
 
     def requests(zone: tzinfo, partitions: int) -> RequestJson:
@@ -173,6 +175,7 @@ def _run(
         say,
         asked.sessions,
         samples=asked.samples,
+        beside_requests=bool(settings.request_log),
         ends=asked.ends,
     )
     scanned_s = clock.monotonic_s()

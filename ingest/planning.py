@@ -17,7 +17,7 @@ from ingest.archives.kinds import HEAD_BYTES
 from ingest.archives.opened import head_of, packing_of, unreadable
 from ingest.archives.refusals import STREAM as ARCHIVE
 from ingest.archives.refusals import RefusedFile, RefusedLines
-from ingest.dialects import MAX_LINE_BYTES, Asked, Dialect, Listener, better
+from ingest.dialects import MAX_LINE_BYTES, UNNAMED, Asked, Dialect, Listener, better
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.dialects.text_layout import MAX_JOINED_LINES
@@ -32,14 +32,6 @@ second 32 MiB are three seconds, in which a member sends one heartbeat, and its 
 
 ARCHIVES = f"archives/{ARCHIVE}"
 """`BROKER/STREAM` of entries that a wrapper damaged."""
-
-_UNKNOWN_BROKER = "broker"
-
-_NODE_ID = re.compile(
-    rb" \[(?:GroupCoordinator|GroupMetadataManager|ReplicaManager|KafkaServer|BrokerServer|BrokerLifecycleManager)"
-    rb"(?: id=| brokerId=| broker=| )(?P<id>[0-9]{1,10})[ \]]"
-)
-"""How components of a broker say its node id in server.log, from 2.0 to 4.4."""
 
 
 class FileRange(msgspec.Struct, frozen=True):
@@ -103,9 +95,9 @@ def plan(
     )
     _name_brokers(files)
     if not files and not broker:
-        _number(servers)
+        _number(servers, zone)
     for server in servers:
-        server.broker = server.broker or (_neighbour(server, files) if files else _UNKNOWN_BROKER)
+        server.broker = server.broker or (_neighbour(server, files) if files else UNNAMED)
     ranges = [
         piece for file in files + servers for piece in _ranges(file, zone, lanes, offsets_partitions, range_bytes)
     ]
@@ -180,22 +172,21 @@ def _name_brokers(files: list[_File]) -> None:
         if not file.broker:
             beside = {other.broker for other in files if other.broker and other.path.parent == file.path.parent}
             candidates = beside if len(beside) == 1 else names
-            file.broker = next(iter(candidates)) if len(candidates) == 1 else _UNKNOWN_BROKER
+            file.broker = next(iter(candidates)) if len(candidates) == 1 else UNNAMED
 
 
-def _number(servers: list[_File]) -> None:
+def _number(servers: list[_File], zone: str) -> None:
     """Brokers of `server.log` files that are read without any request log: by the node id that its components say. The
     part of a quiet hour may not say it: it belongs to the broker of the other parts in its folder, if that is one."""
     for server in servers:
-        found = _NODE_ID.search(server.head)
-        server.broker = f"{_UNKNOWN_BROKER}-{int(found['id'])}" if found else ""
+        server.broker = _named(server.head.split(b"\n"), dialect_for("server", zone))
     named = [server for server in servers if server.broker]
     for server in servers:
         if not server.broker:
             parts = [other for other in named if other.path.parent == server.path.parent]
             same = [other for other in parts if _log_name(other.path) == _log_name(server.path)]
             brokers = {other.broker for other in same or parts or named}
-            server.broker = brokers.pop() if len(brokers) == 1 else _UNKNOWN_BROKER
+            server.broker = brokers.pop() if len(brokers) == 1 else UNNAMED
 
 
 def _log_name(path: Path) -> str:
@@ -207,7 +198,7 @@ def _neighbour(server: _File, files: list[_File]) -> str:
     """Broker of a `server.log`: of the request log with the same numbers in its name, or of the only broker."""
     names = sorted({file.broker for file in files})
     if len(names) <= 1:
-        return names[0] if names else _UNKNOWN_BROKER
+        return names[0] if names else UNNAMED
     beside = [file for file in files if file.path.parent == server.path.parent]
     if len({file.broker for file in beside}) == 1:
         return beside[0].broker

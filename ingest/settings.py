@@ -55,7 +55,9 @@ class CollectSettings(BaseSettings):
     topic: str = Field(default="kardia.events", min_length=1, max_length=249)
     lanes: int = Field(default=DEFAULT_LANES, ge=1, le=1_000, description="partitions of the topic of events")
     cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
-    broker: str = Field(default="", description="name of the broker; empty: as the lines say")
+    broker: str = Field(
+        default="", description="name of the broker; empty: as the lines say, of server.log alone by its node id"
+    )
     positions: Place = Field(default=Path("kardia-positions"), description="directory of the positions")
     log_timezone: str = Field(default="", description="zone of the brokers' JVM: IANA name, UTC or +05:30")
     metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback, 0: none")
@@ -109,13 +111,6 @@ class CollectSettings(BaseSettings):
             )
         if self.log_timezone:
             zone_named(self.log_timezone)
-        if self.server_log and not self.request_log and not self.broker:
-            raise SettingsError(
-                "a server.log does not say which broker wrote it",
-                "--broker",
-                "a name, when there is no request log beside it",
-                "give --broker with the listener of the broker, for instance 10.0.0.1:9092",
-            )
 
     def partitions(self) -> int:
         """Partitions of the offsets topic when the cluster cannot be asked."""

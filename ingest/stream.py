@@ -12,7 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from ingest.blocks import AHEAD_MS, Gathered, read_cut, read_last
-from ingest.dialects import Asked, Dialect, Listener, better
+from ingest.dialects import UNNAMED, Asked, Dialect, Listener, better
 from ingest.identity import Saved
 from ingest.incarnation import Incarnation
 from ingest.router import Directory
@@ -30,9 +30,6 @@ FOLDED_WEIGH = 20
 
 BEHIND_BYTES = 1024 * 1024
 """A log is behind from so many unread bytes on: what a broker with 20,000 requests per second writes in 50 ms."""
-
-UNNAMED = "broker"
-"""Where no line tells."""
 
 
 class Covered(NamedTuple):

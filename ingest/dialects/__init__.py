@@ -30,6 +30,17 @@ EXCERPT_CHARS = 200
 """Characters of a rejected line that are kept."""
 
 
+UNNAMED = "broker"
+"""Name of a broker of which no line tells one. With its node id behind it (`broker-1`), that of one of which server.log
+alone is read."""
+
+
+def is_numbered(broker: str) -> bool:
+    """Whether this is the name of a broker by its node id."""
+    name, _, number = broker.rpartition("-")
+    return name == UNNAMED and number.isdecimal()
+
+
 class Asked(IntEnum):
     """Who asks on a listener, as far as one line shows it; a higher one names the broker better."""
 

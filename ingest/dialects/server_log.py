@@ -26,7 +26,7 @@ from datetime import tzinfo
 from math import prod
 from typing import NamedTuple
 
-from ingest.dialects import Reading, rejection
+from ingest.dialects import UNNAMED, Asked, Listener, Reading, rejection
 from ingest.dialects.classic_sentences import MEMBER, NUMBER, UUID
 from ingest.dialects.classic_sentences import SENTENCES as CLASSIC
 from ingest.dialects.epoch_sentences import SENTENCES as EPOCHS
@@ -54,6 +54,13 @@ _DELETED = re.compile(
 )
 _LOGGER = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)?\Z")
 _LEVEL = re.compile(r"\[?[^\]]{10,40}?\]? ?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL) ")
+_NODE_ID = re.compile(
+    r"\[(?:GroupCoordinator|GroupMetadataManager|ReplicaManager|KafkaServer|BrokerServer|BrokerLifecycleManager)"
+    r"(?: id=| brokerId=| broker=| )(?P<id>[0-9]{1,10})[ \]]"
+)
+"""How components of a broker say its node id in front of their words, from 2.0 to 4.4."""
+_HEAD_BYTES = 512
+"""It stands in these."""
 _COORDINATORS = re.compile(r" \((?:kafka|org\.apache\.kafka)\.coordinator\.group\.[\w$.]+\)?\Z")
 """Logger of the classes of the coordinator."""
 _FINE = ("TRACE", "DEBUG")
@@ -100,8 +107,13 @@ class ServerLog:
         """Instant of the line's own stamp."""
         return self.stamps.at_ms(line)
 
-    def broker_of(self, line: bytes) -> None:
-        """`server.log` does not say at which address its broker listens."""
+    def broker_of(self, line: bytes) -> Listener | None:
+        """The broker by its node id, as components say it in front of their words: at which address it listens no line
+        tells."""
+        text = line[:_HEAD_BYTES].decode("utf-8", "replace")
+        level = _LEVEL.match(text)
+        found = None if level is None else _NODE_ID.match(text, level.end())
+        return None if found is None else Listener(f"{UNNAMED}-{int(found['id'])}", Asked.BY_CLIENTS)
 
     def read(self, line: bytes, source: str, start: int, end: int) -> Reading:
         """Read one line. See `ingest.dialects.Dialect`."""

@@ -327,6 +327,25 @@ def test_a_server_log_waits_for_the_name_of_its_broker(tmp_path: Path) -> None:
         assert [event.source.rsplit("/", 1)[0] for event in lines] == ["10.0.0.1:9092/server"]
 
 
+def test_a_server_log_alone_names_its_broker_by_the_node_id_in_it(tmp_path: Path) -> None:
+    """Nothing has to be switched on, and nothing to be told, for the first answers of a cluster."""
+    with World(tmp_path, server=True, requests=False) as world:
+        server = "(kafka.server.KafkaServer)"
+        begin = (
+            f"{stamp(START_MS)} INFO starting {server}\n{stamp(START_MS)} INFO [KafkaServer id=7] started {server}\n"
+        )
+        world.server_path.write_text(begin)
+        world.step(10)
+        world.crash()
+        text = "[GroupCoordinator 7]: Stabilized group g generation 4 (__consumer_offsets-3) with 2 members"
+        with world.server_path.open("a") as log:
+            log.write(f"{stamp(START_MS)} INFO {text} (kafka.coordinator.group.GroupCoordinator)\n")
+        world.drain()
+        lines = [event for event in world.topic.events() if event.kind == Kind.COORDINATOR_LINE]
+        assert [event.source.rsplit("/", 1)[0] for event in lines] == ["broker-7/server"]
+        check_chain(world)
+
+
 def test_a_broker_that_is_a_controller_is_named_by_what_clients_know(world: World) -> None:
     """Its first lines are FETCHes on the listener of the controllers, which no client ever sees."""
     world.file.write(fetched_by_a_controller(1) + b"\n" + fetched_by_a_follower(2) + b"\n")

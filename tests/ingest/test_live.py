@@ -243,10 +243,6 @@ def test_a_second_collector_on_the_same_positions_is_refused(name: str, options:
             ("--request-log", "x.log", "--events-bootstrap-server", "127.0.0.1:1", "--log-timezone", "Mars"),
             "'Mars' is not known",
         ),
-        (
-            ("--server-log", "x.log", "--events-bootstrap-server", "127.0.0.1:1", "--log-timezone", "UTC"),
-            "does not say which broker",
-        ),
         (("--request-log", "x.log", "--metrics-port", "70000"), "metrics_port"),
     ],
 )

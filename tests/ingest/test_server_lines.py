@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ingest.dialects import is_numbered
 from ingest.dialects.server_log import PATTERNS, ServerLog
 from ingest.stamps import zone_named
 from kardia.events import COORDINATOR_LINES, Event, Kind, shard_of
@@ -238,6 +239,24 @@ def test_a_client_reason_is_not_searched_for_members() -> None:
 )
 def test_other_lines_are_ignored(data: bytes, reason: str) -> None:
     assert ServerLog(zone_named("UTC")).read(data, "b/server/i", 0, len(data)) == reason
+
+
+@pytest.mark.parametrize(
+    ("line", "broker"),
+    [
+        (b"[2026-11-20 08:26:30,010] INFO [KafkaServer id=3] started (kafka.server.KafkaServer)", "broker-3"),
+        (b"[2026-11-20 08:26:30,010] INFO [GroupCoordinator 12]: Stabilized group g generation 1", "broker-12"),
+        (b"[2026-11-20 08:26:30,010] INFO [GroupCoordinator id=4 topic=__consumer_offsets partition=1] x", "broker-4"),
+        (b"[2026-11-20 08:26:30,010] INFO [ReplicaManager broker=5] Stopped (kafka.server)", "broker-5"),
+        (b"[2026-11-20 08:26:30,010] INFO Stabilized group x [KafkaServer id=9] generation 1", None),
+        (b"[2026-11-20 08:26:30,010] INFO [Controller id=9] Stopped (kafka.controller)", None),
+        (b"\tat kafka.server [KafkaServer id=9]", None),
+    ],
+)
+def test_a_broker_is_named_by_the_node_id_that_its_own_components_say(line: bytes, broker: str | None) -> None:
+    found = ServerLog(zone_named("UTC")).broker_of(line)
+    assert (found and found.address) == broker
+    assert is_numbered(broker or "10.0.0.1:9092") == (broker is not None)
 
 
 def test_bad_bytes_are_refused() -> None:

@@ -78,6 +78,7 @@ class World:
         directory: Path,
         *,
         server: bool = False,
+        requests: bool = True,
         lanes: int = LANES,
         clock: ManualClock | None = None,
         fold: bool = False,
@@ -91,7 +92,7 @@ class World:
         self.written: list[bytes] = []
         self.said: list[str] = []
         self._positions = directory / "positions"
-        self._server = server
+        self._server, self._requests = server, requests
         self._fold = fold
         self._renames = 0
         self.path.touch()
@@ -104,7 +105,9 @@ class World:
         directory = Directory()
         directory.merge(store.load_directory().entries)
         zone = zone_named("UTC")
-        streams = [self._stream(self.path, RequestJson(zone, fold=self._fold), directory, store)]
+        streams: list[LogStream] = []
+        if self._requests:
+            streams.append(self._stream(self.path, RequestJson(zone, fold=self._fold), directory, store))
         if self._server:
             streams.append(self._stream(self.server_path, ServerLog(zone), directory, store))
         return Collector(
@@ -117,6 +120,7 @@ class World:
             Metrics(),
             lanes=self.lanes,
             warn=self.said.append,
+            beside_requests=self._requests,
         )
 
     def _stream(self, path: Path, dialect: RequestJson | ServerLog, directory: Directory, store: Store) -> LogStream:
