@@ -207,5 +207,6 @@ def _on_this_machine(jars: Sequence[Path]) -> dict[str, str]:
     return {
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         JAVA_OPTIONS: QUICK_JVM,
+        "spark.python.daemon.module": "spark_jobs.daemon",
         "spark.hadoop.fs.file.impl": LOCAL_FILES,
     }

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark import accumulators
 
+from spark_jobs.daemon import Worker, quiet
 from spark_jobs.session import quieten
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,6 +78,20 @@ def test_the_bridge_to_a_jvm_that_goes_is_heard_until_we_stop(moment: str, said:
     done = subprocess.run([sys.executable, "-c", BRIDGE, moment], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ("Exception while sending command" in done.stderr) == said
     assert "what we say" in done.stderr
+
+
+def test_a_worker_that_nobody_reads_ends_without_a_trace_and_any_other_error_is_heard() -> None:
+    def fails(error: Exception) -> Worker:
+        def worker(_connection: socket.socket, _authenticated: bool) -> int:
+            raise error
+
+        return worker
+
+    one, other = socket.socketpair()
+    with one, other:
+        assert quiet(fails(BrokenPipeError()))(one, True) == 1
+        with pytest.raises(ConnectionResetError):
+            quiet(fails(ConnectionResetError()))(one, True)
 
 
 def test_there_may_be_none() -> None:
