@@ -91,7 +91,7 @@ def _sent(bootstrap: str, load: Load, formed: Any, ended: Any, count: Any) -> No
     population = Population(load.groups, load.rate, shape=load.shape)
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "linger.ms": 5, "log_level": 0})
     for batch in population.forming(time.time() * 1_000):
-        _send(producer, batch)
+        send(producer, batch)
     producer.flush(300)
     formed.set()
     probes, probe_at = 0, 0.0
@@ -103,13 +103,14 @@ def _sent(bootstrap: str, load: Load, formed: Any, ended: Any, count: Any) -> No
         if now_ms >= probe_at:
             more, probes, probe_at = [population.probe(probes, now_ms)], probes + 1, now_ms + PROBE_EVERY_S * 1_000
         batch, events = population.stretch(last_ms, now_ms, more)
-        _send(producer, batch)
+        send(producer, batch)
         count.value += events
         last_ms = now_ms
     producer.flush(60)
 
 
-def _send(producer: Producer, batch: Batch) -> None:
+def send(producer: Producer, batch: Batch) -> None:
+    """Events of each lane into the topic, as a collector sends them."""
     for lane, events in batch.items():
         for value, _ in batches(events):
             while True:

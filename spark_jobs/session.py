@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kardia
-from spark_jobs import cluster, scratch
+from spark_jobs import class_archive, cluster, scratch
 from spark_jobs.jvm.private_pyspark import accumulator_server, jvm_process
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def start_session(
     """Start the JVM and give its session. `more` overrides single settings; `executors` is what a cluster's get;
     `temporary`: where the JVM puts what is temporary (`scratch`), else in a folder of the system."""
     local = cluster.is_local(master)
-    where = _on_this_machine(jars) if local else cluster.settings(jars, executors, THREAD_VARIABLES)
+    where = _on_this_machine(jars, java_home) if local else cluster.settings(jars, executors, THREAD_VARIABLES)
     if local and temporary is not None:
         where |= scratch.of_spark(temporary)
     root = str(Path(kardia.__file__).resolve().parent.parent)
@@ -202,11 +202,11 @@ def _stop(spark: SparkSession) -> None:
         spark.stop()
 
 
-def _on_this_machine(jars: Sequence[Path]) -> dict[str, str]:
+def _on_this_machine(jars: Sequence[Path], java_home: Path | None) -> dict[str, str]:
     """Settings where driver and executors are one process: the class of local files is needed before `spark.jars`."""
     return {
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
-        JAVA_OPTIONS: QUICK_JVM,
+        JAVA_OPTIONS: f"{QUICK_JVM} {class_archive.options(jars, java_home)}".strip(),
         "spark.python.daemon.module": "spark_jobs.daemon",
         "spark.hadoop.fs.file.impl": LOCAL_FILES,
     }
