@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from tests.observe.test_scenes import stable
-from tests.observe.test_sentences import A, B, C, Told
 from tests.support.scene import Scene
+from tests.support.told import A, B, C, Told
 
 
 def dropped(line_at: float | None) -> Scene:

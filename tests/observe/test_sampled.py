@@ -18,9 +18,9 @@ from kardia.events import ADMIN_BROKER, DEFAULT_OFFSETS_PARTITIONS, Event, Kind
 from kardia.observe.members.lives import MAX_ENDED
 from kardia.rungs import GONE_REASON, TAKEN_REASON
 from kardia.tables import Row
-from tests.observe.test_sentences import START, A, B, C, Told, run, ticks_of
 from tests.support.scene import SAME_IN_ANY_SPLIT
 from tests.support.stories import named, standing
+from tests.support.told import START, A, B, C, Told, run, ticks_of
 
 TOOK_MS = 20
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.observe.test_sentences import Told
 from tests.support.scene import Scene
+from tests.support.told import Told
 
 A, B, TAKER = (f"{name}-00000000-0000-4000-8000-00000000000{number}" for number, name in enumerate("abc", 1))
 FENCED = 82

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kardia.kafka.states import GroupState
-from tests.observe.test_sentences import START, A, B, C, Told
+from tests.support.told import START, A, B, C, Told
 
 
 def test_who_joins_while_the_group_prepares_is_a_member_from_then_on() -> None:
@@ -60,3 +60,17 @@ def test_a_broker_that_unloads_a_group_is_told_as_that_and_not_as_a_move() -> No
     causes = [row["cause"] for row in told.rows()["transitions"] if row["entity"] == "group"]
     assert causes[-1] == "coordinator_unloaded"
     assert told.states()[-1] == (5_000, GroupState.UNKNOWN, "unknown")
+
+
+def test_a_member_with_the_leaders_seat_is_the_leader_though_its_id_is_a_new_one() -> None:
+    """Up to 2.4 the sentence about a seat that is taken names no group, so that nobody is told of the new id."""
+    old, new = (f"seat-00000000-0000-4000-8000-00000000000{number}" for number in (7, 8))
+    for member, trigger in ((new, "leader_rejoined"), (B, "metadata_changed")):
+        told = Told()
+        told.joins(0, 0)
+        told.becomes(3_000, 1, 2)
+        told.record(3_012, 1, old, B, instances={old: "seat"})
+        told.prepares(9_000, 1, f"Updating metadata for member {member}")
+        row = told.rows()["rebalances"][-1]
+        assert (row["trigger"], row["trigger_member_id"]) == (trigger, member)
+        assert (row["certainty"] == "exact") == (member == B)

@@ -114,7 +114,7 @@ def cause_of(group: Group, event: Event, at: float) -> Cause:
         return _of_leave(group, event, at, own, words)
     trigger = next((trigger for part, trigger in _BY_WORDS if part in own), "unknown")
     certainty: Certainty = "exact" if trigger != "unknown" else "unknown"
-    if trigger == "metadata_changed" and (not group.leader or group.leader == event.member_id):
+    if trigger == "metadata_changed" and (not group.leader or _leads(group, event.member_id)):
         # Up to 2.5 the leader that joins again is told of in the same words, and no sentence says who leads.
         trigger, certainty = "leader_rejoined" if group.leader else trigger, "inferred"
     member_id = event.member_id
@@ -125,6 +125,14 @@ def cause_of(group: Group, event: Event, at: float) -> Cause:
     client_id, instance_id = who(event, own) if trigger == "member_joined" else _known(group, member_id)
     reason = words or (own if trigger == "unknown" else "")
     return Cause(at, trigger, member_id, client_id, instance_id, reason, certainty, named=True)
+
+
+def _leads(group: Group, member_id: str) -> bool:
+    """Whether it is the leader, or has the leader's seat: the id of a static member begins with its static id, and up to
+    2.4 the sentence about a seat that is taken names no group."""
+    leader = group.members.get(group.leader)
+    seat = leader.instance_id if leader is not None else ""
+    return member_id == group.leader or bool(seat and seat == client_id_of(member_id))
 
 
 def unsynced(group: Group, event: Event) -> list[str]:
