@@ -57,14 +57,16 @@ def test_a_seat_that_is_taken_with_the_epoch_of_the_group_rebalances_nothing() -
     assert row["certainty"] == "exact"
 
 
-def left_behind(later_ms: float, *, becomes_classic: bool) -> ModernScene:
-    """x and y speak the classic protocol; c, the last one of the consumer protocol, leaves at 5,000. Its records have a
-    stamp so much later: of a classic group, or, where the broker does not allow that, of one more epoch."""
+def left_behind(later_ms: float, *, becomes_classic: bool, waited_ms: float = 0.0) -> ModernScene:
+    """x and y speak the classic protocol; c, the last one of the consumer protocol, leaves at 5,000, its request having
+    waited for a thread of the broker. Its records have a stamp so much later: of a classic group, or, where the broker
+    does not allow that, of one more epoch."""
     scene = ModernScene()
     classic(scene)
     upgraded(scene, 2_000, "x", "y")
     scene.heartbeats(2_500, 5_000, "x", "y")
-    scene.goes(5_002, "c", since=5_000)
+    scene.goes(5_002, "c", since=5_000 - waited_ms)
+    scene.events[-1] = scene.events[-1]._replace(handled_at_ms=float(START + 5_000))
     at = 5_000 + later_ms
     for what in ("current", "target", "member"):
         for one in ("x", "y", "c") if becomes_classic else ("c",):
@@ -99,6 +101,13 @@ def test_who_leaves_a_group_to_classic_members_makes_no_epoch_but_a_classic_grou
         (5_700, "CompletingRebalance"),
         (5_710, "Stable"),
     ]
+
+
+def test_a_leave_that_waited_for_a_thread_took_effect_at_the_stamp_of_its_records() -> None:
+    """Between its arrival and the stamp a broker may load classes; not between its arrival and its handling."""
+    known = left_behind(0, becomes_classic=True, waited_ms=29.4).known()
+    assert known.ended()["c"][:2] == (5_000, "left")
+    assert known.rebalances()[-1]["started_at_ms"] == START + 5_000
 
 
 @pytest.mark.parametrize("later_ms", [0, 3])

@@ -164,12 +164,13 @@ def downgrade(
     group: Group,
     record: Event,
     at: float,
+    until: float | None,
     gone: list[Member],
     gone_by: dict[str, Why],
     by: Event | None,
 ) -> None:
     """The record of a classic group stands where a consumer group was: whoever is not in it has gone, `gone_by` says
-    why. `by`: the answer of the request that did it, if it has been read."""
+    why. It happened at `at`, or up to `until`. `by`: the answer of the request that did it, if it has been read."""
     detail: dict[str, Any] = record.detail or {}
     entries = detail.get("members") or ()
     listed, heirs = {str(entry[0]) for entry in entries}, {entry[1]: entry for entry in entries if entry[1]}
@@ -182,7 +183,7 @@ def downgrade(
         if member.member_id in listed or member.member_id not in group.members:
             continue
         if member.instance_id in heirs:
-            seat = ends.remove(facts, group, member, at, "static_replaced", "", "exact", told=True)
+            seat = ends.remove(facts, group, member, at, "static_replaced", "", "exact", until, told=True)
             if by is None or by.group_instance_id != member.instance_id or by.error_code != 0:
                 sure_after = "provisional"  # whether it rebalances the next answers show
             elif rebalances_at_once(by):
@@ -190,14 +191,15 @@ def downgrade(
             records.take_entry(facts, group, heirs[member.instance_id], int(detail.get("generation", -1)), at)
             continue
         cause, sure = gone_by[member.member_id]
-        why = ends.remove(facts, group, member, at, cause, "", "unknown" if cause == "unknown" else sure, told=True)
+        sure = "unknown" if cause == "unknown" else sure
+        why = ends.remove(facts, group, member, at, cause, "", sure, until, told=True)
     group.generation = int(detail.get("generation", group.generation))
     group.protocol_type = str(detail.get("protocol_type") or "consumer")
     group.leader = str(detail.get("leader") or "")
     group.protocol_name = str(detail.get("protocol_name") or "")
     group.membership_complete = True
     group.stored = Stored(group.generation, group.leader, list(listed))
-    _become_classic(facts, group, at, sure_after)
+    _become_classic(facts, group, at, sure_after, until)
     # Where server.log is read without requests, its own sentence tells of the rebalance; no timer runs then.
     told_by_lines = bool(group.broker) and not facts.reads_requests(group.broker, at)
     if why is not None and group.members and not told_by_lines:

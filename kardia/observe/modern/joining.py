@@ -47,7 +47,6 @@ def joined(
     makes_one = not replaces and not by_regex(event)
     if 0 <= group.generation < answered - makes_one:
         evidence.hidden(facts, group, answered - makes_one, at, by)
-    members_before = len(group.members)
     cause = "static_replaced" if replaces else "member_joined"
     if old is not None and old.member_id in group.members:
         sure = ends.seat_sure(group, old, at) if replaces else "provisional"
@@ -57,6 +56,7 @@ def joined(
             evidence.end_within(facts, group, old, at)
         if old.member_id in group.members:
             ends.remove(facts, group, old, at, "static_replaced", "", sure, by, told=replaces)
+    members_before = len(group.members)
     member = groups.add(
         facts, group, event.member_id, at, event.group_instance_id, event.client_id, event.client_host, is_new=True
     )
@@ -117,7 +117,8 @@ def _begins_earlier(facts: Facts, group: Group, modern: ModernGroup, member: Mem
         return
     if bump.cause.at - at > epochs.CLASSES_WITHIN_MS:
         return
-    if at + AT_ONCE_MS < bump.cause.at <= event.decided_at_ms and bump.cause.at == member.joined_at_ms:
+    waited = event.handled_at_ms + AT_ONCE_MS < bump.cause.at  # longer than for a thread to handle it
+    if waited and bump.cause.at <= event.decided_at_ms and bump.cause.at == member.joined_at_ms:
         modern.first = None
         epochs.explain(facts, group, bump, replace(bump.cause, at=at, by=bump.cause.at))
 

@@ -196,7 +196,8 @@ class _Operation:
             return at, None
         asked = self._is_by(by, converts=converts)
         begun_at_ms = took_effect(by, self._facts.coordinator)[0]
-        loads_classes = AT_ONCE_MS < at - begun_at_ms <= epochs.CLASSES_WITHIN_MS
+        # One that waited for a thread, and took effect at the stamp, has waited for no classes.
+        loads_classes = at - by.handled_at_ms > AT_ONCE_MS and at - begun_at_ms <= epochs.CLASSES_WITHIN_MS
         return (begun_at_ms, at) if asked and loads_classes else (at, None)
 
     def _is_by(self, answer: Event, *, converts: bool) -> bool:
@@ -251,7 +252,7 @@ class _Operation:
             known = {member.member_id: self._why_gone(member) for member in gone_now}
             for member in [one for one in group.members.values() if groups.is_gone(one)]:
                 removed.finish(facts, group, member, "unknown", "", "unknown")  # a classic group has no such members
-            conversions.downgrade(facts, group, classic[-1], self._began, gone_now, known, self._by)
+            conversions.downgrade(facts, group, classic[-1], self._began, self._began_by, gone_now, known, self._by)
             return
         if classic and group.members and group.modern is None:
             seated = self._seated(others)

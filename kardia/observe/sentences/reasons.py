@@ -128,7 +128,7 @@ def cause_of(group: Group, event: Event, at: float) -> Cause:
 
 
 def _leads(group: Group, member_id: str) -> bool:
-    """Whether it is the leader, or has the leader's seat: the id of a static member begins with its static id, and up to
+    """Whether it is the leader, or has its seat: the id of a static member begins with its static id, and up to
     2.4 the sentence about a seat that is taken names no group."""
     leader = group.members.get(group.leader)
     seat = leader.instance_id if leader is not None else ""

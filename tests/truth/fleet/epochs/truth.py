@@ -68,6 +68,8 @@ class EpochTruth(Truth):
         self._open: list[TrueRebalance] = []
         self._last: EpochView | None = None
         self._operation: Operation | Beat | StreamsBeat | None = None
+        self._members = 0
+        """Members before what comes next in the step that is gone through."""
         """The one whose step is gone through."""
         self._loaded_now = True
 
@@ -125,6 +127,7 @@ class EpochTruth(Truth):
     ) -> None:
         """What happened in a step, in its order: what comes before an epoch is why there is one."""
         actor, why, self._operation = "", "", operation
+        self._members = len(self._alive)
         for one in happenings:
             if one.kind in ENDS:
                 actor, why = one.member_id, self._over(one, operation)
@@ -204,8 +207,10 @@ class EpochTruth(Truth):
 
     def _raised(self, one: Happening, trigger: str, member_id: str) -> None:
         epoch = int(one.detail)
-        members = len(self._last.members) if self._last is not None else -1
-        new = TrueRebalance(one.at_ms, trigger, member_id, epoch - 1, generation_after=epoch, members_before=members)
+        new = TrueRebalance(
+            one.at_ms, trigger, member_id, epoch - 1, generation_after=epoch, members_before=self._members
+        )
+        self._members = len(self._alive)
         self.rebalances.append(new)
         self._open.append(new)
 
