@@ -12,6 +12,7 @@ from supervise.up_config import UpConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = {
+    "With what every broker writes anyway": "kardia-nothing-switched-on.yaml",
     "One broker on this machine": "kardia-one-broker.yaml",
     "Three brokers, whose logs are brought to one machine": "kardia-three-brokers.yaml",
 }
@@ -19,7 +20,7 @@ EXAMPLES = {
 
 
 def config_page() -> str:
-    """Every key with its type, default and meaning, and an example for one broker and for three."""
+    """Every key with its type, default and meaning, and examples: nothing switched on, one broker, three."""
     parts = [
         GENERATED,
         "# kardia.yaml\n\n",
