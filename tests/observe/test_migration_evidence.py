@@ -11,6 +11,7 @@ from kardia.events import Kind
 from tests.observe.test_fleet_scenes import classic, upgraded
 from tests.observe.test_migration_scenes import JOINED
 from tests.support.modern_scene import ModernScene, since_start
+from tests.support.scene import START
 from tests.support.stories import named
 
 
@@ -181,3 +182,22 @@ def test_a_seat_that_is_taken_in_a_group_of_one_makes_an_epoch_as_the_group_is_c
     assert known.ended()["y"][:2] == (4_000, "static_replaced")
     rows = [row for row in known.rebalances() if row["generation_after"] == 2]
     assert {since_start(row["started_at_ms"]) for row in rows} == {4_000}
+
+
+def test_who_comes_by_the_consumer_protocol_to_classic_members_may_convert_the_group_back() -> None:
+    """c's seat is taken with JoinGroup at 4,000, and all members speak the classic protocol then: the group may be a
+    classic one until n comes at 5,000, and then their sessions begin anew."""
+    scene = ModernScene(version="4.2.1")
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.comes(1_010, "c", 1, (0, 1), since=1_000, instance="i")
+    scene.goes(3_000, "c", -2, instance="i")
+    joined = JOINED | {"assigned_member_id": "h"}
+    scene._event(Kind.JOIN, 4_010, since=4_000, group_instance_id="i", generation_id=1, detail=joined)
+    scene.synced(4_020, "h")
+    scene.comes(5_010, "n", 2, since=5_000)
+    scene.beats(7_000, 13_000, 2, "n")
+    scene.tick(13_500)
+    rows = named("health", scene.known().rows["health"])
+    sure = {row["certainty"] for row in rows if row["member_id"] == "h" and row["at_ms"] > START + 5_010}
+    assert sure, "h is told of"
+    assert "exact" not in sure

@@ -80,6 +80,18 @@ def test_a_broker_before_4_3_computes_every_target_at_once() -> None:
     assert (since_start(last["started_at_ms"]), last["at_bound_ms"]) == (6_100, 100)
 
 
+def test_of_two_who_join_at_once_the_one_with_the_later_epoch_was_the_second_though_it_asked_first() -> None:
+    """b's request arrived at 1,000, waited for a thread until 1,012, and took effect in between or later."""
+    scene = ModernScene(version="4.1.2")
+    scene.comes(1_014, "a", 1, (0, 1), since=1_005)
+    scene.comes(1_021, "b", 2, since=1_000)
+    scene.events[-1] = scene.events[-1]._replace(handled_at_ms=float(START + 1_012))
+    scene.tick(4_000)
+    rows = [row for row in scene.known().rebalances() if not row["withdrawn"]]
+    assert [(row["generation_after"], row["trigger_member_id"]) for row in rows] == [(1, "a"), (2, "b")]
+    assert since_start(rows[1]["started_at_ms"]) == 1_005
+
+
 # --- share and streams groups
 
 

@@ -40,3 +40,20 @@ def test_who_joins_by_another_connection_than_it_was_heard_on_may_have_joined_be
     scene.tick(18_000)
     known = scene.known()
     assert known.rebalances()[-1]["certainty"] == "provisional"
+
+
+def test_who_began_it_by_another_connection_may_have_begun_it_by_the_one_that_broke() -> None:
+    """b was last heard at 9,000. That it joined at 14,000 and not before by the connection that broke no line shows; a
+    was answered as in a Stable group until 12,000."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 9_500, "a", "b", every=3_000)
+    scene.heartbeat(12_000, "a")
+    scene.heartbeat(14_500, "a", error=27)
+    scene.joined(15_000, 2, {"b": 14_000.0, "a": 14_600.0}, leader="a")
+    join = next(at for at, event in enumerate(scene.events) if event.kind == Kind.JOIN and event.generation_id == 2)
+    scene.events[join] = scene.events[join]._replace(connection=f"{scene.connection[:-1]}9")
+    scene.synced(15_010, "a", "b")
+    scene.tick(18_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"]) == ("metadata_changed", "b")
+    assert (row["started_at_ms"] - START, row["at_bound_ms"]) == (12_000, 2_000)

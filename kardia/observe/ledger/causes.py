@@ -71,10 +71,21 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
         current.contested = rivalled or _is_contested(group, current, chosen, dropped)
         if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at_ms):
             chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
+        _by_what_broke(group, chosen, asked)
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
         return  # already written with another start: a late line does not make a second rebalance of it
     current.cause = chosen
     current.started_at_ms = chosen.at
+
+
+def _by_what_broke(group: Group, chosen: Cause, asked: list[Join]) -> None:
+    """Who was heard by another connection before may have begun it by that one, in a JoinGroup that was never answered:
+    at any time since, while the group was Stable."""
+    for join in asked:
+        if join.member_id == chosen.member_id and join.heard_before_ms >= 0 and join.came == (chosen.at, chosen.by):
+            since = max(join.heard_before_ms, group.stable_at_ms, group.steady_at_ms)
+            if since < chosen.at - STAMP_MS:
+                chosen.at, chosen.by = since, chosen.at if chosen.by is None else chosen.by
 
 
 def _ended_before(group: Group, current: Rebalance) -> list[Cause]:

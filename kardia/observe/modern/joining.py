@@ -64,7 +64,7 @@ def joined(
     if old is not None and replaces:
         groups.inherit(old, member)
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact", by)
-    if replaces and group.modern is not None and group.modern.mixed and not modern.by_records:
+    if group.modern is not None and group.modern.mixed and not modern.by_records:
         _doubt_classic(facts, group, member, at)
     if not replaces and not _came_before(facts, group, modern, event, member, answered, by):
         _count_join(facts, group, event, member, answered, members_before, by)
@@ -85,6 +85,9 @@ def _came_before(
     if last.cause.trigger != "member_joined":
         return False
     if not member.joined_at_ms < last.cause.at <= event.decided_at_ms or last.epoch < group.generation:
+        return False
+    if by is not None and last.cause.at <= by and answered > last.epoch:
+        member.joined_at_ms = last.cause.at  # its request took long, and its answer has the later epoch
         return False
     why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id, by=by)
     epochs.begin_before(facts, group, last, why, answered)
@@ -124,8 +127,8 @@ def _begins_earlier(facts: Facts, group: Group, modern: ModernGroup, member: Mem
 
 
 def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> None:
-    """The first of the consumer protocol took the seat of a member that spoke the classic one: if the group had become
-    a classic one unseen, it changes back now, and the sessions of all others begin anew."""
+    """The first of the consumer protocol came to members that speak the classic one: if the group had become a classic
+    one unseen, it changes back now, and the sessions of all others begin anew."""
     others = [one for one in group.members.values() if one is not member]
     if all(groups.own_of(one).classic for one in others):
         for one in others:
