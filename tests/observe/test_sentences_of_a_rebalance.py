@@ -74,3 +74,13 @@ def test_a_member_with_the_leaders_seat_is_the_leader_though_its_id_is_a_new_one
         row = told.rows()["rebalances"][-1]
         assert (row["trigger"], row["trigger_member_id"]) == (trigger, member)
         assert (row["certainty"] == "exact") == (member == B)
+
+
+def test_where_somebody_ends_whom_the_list_lacked_it_was_not_whole() -> None:
+    """The seat of A was taken: the new id is named by its end alone, and A is a member no more."""
+    told = Told()
+    told.joins(0, 0)
+    told.becomes(3_000, 1, 1)
+    told.record(3_012, 1, A, instances={A: "a"})
+    told.expires(20_000, C, 1)
+    assert told.rows()["rebalances"][-1]["members_before"] is None

@@ -99,6 +99,7 @@ def end(
             lives.correct(facts, group, over, at, cause, certainty, by)
         return
     if member is None:
+        group.membership_complete = False  # a member that the list lacked: up to 2.4 nothing tells of a seat's new id
         member = Member(member_id, at)
         if over is not None:
             member = replace(over.member, joined_at_ms=max(group.loaded_at_ms, over.ended_at_ms + 1.0), row_known=-1)
