@@ -46,7 +46,8 @@ class LogStream:
     """A log that is being followed."""
 
     def __init__(self, tail: Tail, dialect: Dialect, lanes: int, directory: Directory, broker: str = "") -> None:
-        """`broker` empty: its name is taken from the first line of a client, else of another broker."""
+        """`broker` empty: its name is taken from the first line of a client, else of another broker; of a server.log
+        from the first line with its node id."""
         self.tail = tail
         self.dialect = dialect
         self.broker = broker

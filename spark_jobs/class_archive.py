@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib.util
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-
-import pyspark
 
 from spark_jobs.jvm import jars, java
 from spark_jobs.jvm.cache import cache_dir
@@ -34,7 +33,8 @@ TIMEOUT_S = 600.0
 
 def place(files: Sequence[Path], home: Path | None) -> Path:
     """Where the archive for these jars and this runtime is, or would be."""
-    parts = [str(home), str(Path(pyspark.__file__).parent), *map(str, files)]
+    spark = importlib.util.find_spec("pyspark")  # where it is: it need not be loaded for that
+    parts = [str(home), str(spark.origin if spark is not None else ""), *map(str, files)]
     parts.append(hashlib.sha256(CLASSES.read_bytes()).hexdigest())
     return cache_dir() / "classes" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.jsa"
 

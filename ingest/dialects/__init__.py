@@ -51,10 +51,10 @@ class Asked(IntEnum):
 
 
 class Listener(NamedTuple):
-    """A listener of a broker."""
+    """What names a broker: one of its listeners, or in server.log its node id."""
 
     address: str
-    """`host:port` of the broker's end of a connection."""
+    """`host:port` of the broker's end of a connection, or as `is_numbered`."""
     asked: Asked
 
 
@@ -90,7 +90,7 @@ class Dialect(Protocol):
         ...
 
     def broker_of(self, line: bytes) -> Listener | None:
-        """Where the broker that wrote the line was asked, None when the line does not tell."""
+        """What names the broker that wrote the line, None when the line does not tell."""
         ...
 
 

@@ -5,7 +5,6 @@ However the same events are split into steps, and wherever the state is written 
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -16,13 +15,11 @@ from hypothesis import strategies as st
 
 from kardia.events import SILENCE_MS, Event, Kind
 from kardia.kafka.states import LEGAL_MOVES, GroupState
-from kardia.observe import Observer, ObserverSettings
+from kardia.observe import Observer
 from kardia.observe.state.group import NEVER
-from kardia.tables import Row
 from tests.support.scene import SAME_IN_ANY_SPLIT
 from tests.support.stories import FIRST_LIGHT, MODERN_STORIES, lanes_of, named, observe, standing
-
-SETTINGS = ObserverSettings("test")
+from tests.support.told import SETTINGS, run
 
 OUTAGES = ("d01_kill_long-3.9.2", "d02_kill_short-4.4.0", "d03_stand_still-3.9.2", "d04_asleep-4.4.0")
 """Stories in which the log itself is silent."""
@@ -81,20 +78,6 @@ def _request_source(events: list[Event]) -> str:
     return next((event.source for event in events if "/request/" in event.source), "none/request/none")
 
 
-def said(steps: list[list[Event]], through_json: bool) -> dict[str, list[Row]]:
-    """What is said when the events come in these steps; with the state written down and read back between them."""
-    observer = Observer(SETTINGS)
-    rows: dict[str, list[Row]] = {}
-    for step in steps:
-        for table, some in observer.step(step).items():
-            rows.setdefault(table, []).extend(some)
-        if through_json:
-            observer = Observer.restore(SETTINGS, 0, json.loads(json.dumps(observer.snapshot())))
-    for table, some in observer.finish().items():
-        rows.setdefault(table, []).extend(some)
-    return rows
-
-
 def busiest(name: str, every: int = 100) -> list[Event]:
     """The lane of a story in which most happens."""
     busy = (Kind.JOIN, Kind.MODERN_HEARTBEAT)
@@ -108,7 +91,7 @@ def test_any_split_says_the_same(name: str, data: st.DataObject) -> None:
     events = busiest(name, data.draw(st.sampled_from((100, 10))))
     cuts = data.draw(st.lists(st.integers(0, len(events)), max_size=12).map(sorted))
     steps = [events[begin:end] for begin, end in pairwise([0, *cuts, len(events)])]
-    whole, parts = said([events], through_json=False), said(steps, through_json=True)
+    whole, parts = run([events]), run(steps, restarts=True)
     for table in SAME_IN_ANY_SPLIT:
         assert parts[table] == whole[table], table
 
@@ -118,8 +101,8 @@ def test_many_small_steps_say_what_one_step_says(name: str) -> None:
     """In one step all ticks are there before the clock moves, and with them all silences of the log."""
     for lane in lanes_of(name):
         events = ticked(lane, 10)
-        whole = said([events], through_json=False)
-        parts = said([events[begin : begin + 7] for begin in range(0, len(events), 7)], through_json=False)
+        whole = run([events])
+        parts = run([events[begin : begin + 7] for begin in range(0, len(events), 7)])
         for table in SAME_IN_ANY_SPLIT:
             assert parts[table] == whole[table], table
 
@@ -128,7 +111,7 @@ def test_many_small_steps_say_what_one_step_says(name: str) -> None:
 def test_samples_of_health_inside_a_step_change_nothing_else(name: str) -> None:
     """A replay, whose steps are long, keeps a history of health by them."""
     events = busiest(name)
-    whole, often = said([events], through_json=False), Observer(replace(SETTINGS, sample_within_ms=1_000.0))
+    whole, often = run([events]), Observer(replace(SETTINGS, sample_within_ms=1_000.0))
     rows = often.step(events)
     for table, some in often.finish().items():
         rows[table].extend(some)
@@ -139,7 +122,7 @@ def test_samples_of_health_inside_a_step_change_nothing_else(name: str) -> None:
 
 def test_a_repeat_of_everything_is_recognised() -> None:
     events = busiest("c04_mpi-3.9.2")
-    once, twice = said([events], through_json=False), said([events, events], through_json=True)
+    once, twice = run([events]), run([events, events], restarts=True)
     for table in SAME_IN_ANY_SPLIT:
         assert twice[table] == once[table], table
 
