@@ -350,3 +350,49 @@ def test_whose_session_was_over_before_a_conversion_went_before_it_and_made_no_e
         "y": (11_100, "session_expired"),
     }
     assert [row["generation_after"] for row in known.rebalances() if row["protocol"] == "consumer"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("since", "cause", "sure"),
+    [(11_000, "static_replaced", "exact"), (13_050, "static_replaced", "provisional"), (13_300, "session_expired", "")],
+)
+def test_a_seat_that_is_taken_by_joingroup_when_its_session_was_over_may_have_been_nobodys(
+    since: float, cause: str, sure: str
+) -> None:
+    """a, the only member, was heard at 3,000 and leaves for a moment; its session runs until 13,000. Whose seat is taken right
+    after that is told with a doubt; later than timers are late the group had been empty."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.comes(1_010, "a", 1, (0, 1), since=1_000, instance="i")
+    scene.beat(3_000, "a", 1, owned=(0, 1), instance="i")
+    scene.goes(3_200, "a", -2, instance="i")
+    detail = JOINED | {"assigned_member_id": "h", "leader": "h", "members": [["h", "i"]], "protocol_name": "range"}
+    scene._event(Kind.JOIN, since + 1, since=since, group_instance_id="i", generation_id=1, detail=detail)
+    scene.generation = 1
+    scene.synced(since + 10, "h")
+    scene.tick(since + 3_000)
+    known = scene.known()
+    at, why, how_sure = known.ended()["a"]
+    assert (at, why) == (since if cause == "static_replaced" else 13_000, cause)
+    assert how_sure == (sure or "provisional")
+    exact = [row["trigger"] for row in known.rebalances() if row["certainty"] == "exact" and row["started_at_ms"]]
+    assert ("static_replaced" in exact) <= (sure == "exact")
+    assert known.alive() == {"h"}
+
+
+def test_whose_session_was_over_before_the_rebalance_that_a_conversion_ends_went_before_it() -> None:
+    """y was due at 11,100; x leaves at 11,400, and c comes at 11,600. z was heard all the while."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.joined(1_000, 1, {"x": 900, "y": 950, "z": 960})
+    scene.synced(1_100, "x", "y", "z")
+    scene.heartbeats(3_000, 11_200, "x", "z")
+    scene.leave(11_400, "x")
+    scene.comes(11_610, "c", 2, since=11_600)
+    scene.heartbeats(12_000, 30_000, "z")
+    scene.beats(13_000, 30_000, 2, "c")
+    scene.tick(30_000)
+    known = scene.known()
+    assert known.ended()["y"][:2] == (11_100, "session_expired")
+    assert [row["generation_after"] for row in known.rebalances() if row["protocol"] == "consumer"] == [2]
+    assert known.alive() == {"z", "c"}

@@ -106,9 +106,14 @@ def surely_silent(group: Group, member: Member) -> bool:
     silence as well: a SyncGroup in a Stable group from 4.0 on, a commit that was refused or of a transaction."""
     if group.state == GroupState.PREPARING:
         return False
+    return len(group.members) == 1 or silent_among_others(group, member)
+
+
+def silent_among_others(group: Group, member: Member) -> bool:
+    """Whether others were answered as in a Stable group when the next heartbeat of a member was overdue."""
     usual_ms = member.usual_gap_max_ms or member.session_ms / 3
     silent_since = max(member.session_renewed_at_ms, member.asked_at_ms)
-    return len(group.members) == 1 or group.steady_at_ms >= silent_since + usual_ms
+    return group.steady_at_ms >= silent_since + usual_ms
 
 
 def awaited_in_vain(group: Group, leader: Member, deadline: float) -> bool:

@@ -60,10 +60,19 @@ def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) 
     to be Stable meanwhile, went then, unless its timer was late; who is taken for a member has a session anew, and
     its end would be an epoch."""
     over = [one for one in group.members.values() if 0 <= one.deadline < at - epochs.STAMP_MS]
-    silent = [one for one in over if deadlines.surely_silent(group, one)]  # asked before an end changes the state
+    # Asked before an end changes the state; what has begun since a deadline does not hide who was silent up to it.
+    silent = [one for one in over if deadlines.surely_silent(group, one) or _was_silent_before(group, one)]
     for member in sorted(silent, key=lambda one: (one.deadline, one.member_id)):
         rebalance.end_member(facts, group, member, member.deadline, "session_expired", "", "provisional", at)
     upgrade(facts, group, at, "inferred", by)
+
+
+def _was_silent_before(group: Group, member: Member) -> bool:
+    """Whether a member's session was over before the rebalance that is under way began, as others were answered as in a
+    Stable group when it should have been heard."""
+    current = group.rebalance
+    began_at = current.cause.at if current is not None and current.cause is not None else NEVER
+    return member.deadline < began_at - epochs.STAMP_MS and deadlines.silent_among_others(group, member)
 
 
 def is_another(group: Group, protocol: str, answered: int) -> bool:
@@ -251,6 +260,12 @@ def downgrade_by_seat(facts: Facts, group: Group, event: Event, member_id: str) 
 def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
     """A JoinGroup was answered with a leader: the group is a classic one since the last member of the consumer protocol
     went, as far as was seen. What began the rebalance no answer says."""
+    held = group.members.get(group.instances.get(event.group_instance_id, "")) if event.group_instance_id else None
+    if held is not None and not groups.own_of(held).classic and ends.was_over(group, held, event.handled_at_ms):
+        due = ends.timers(group, held)[0]
+        ends.remove_counted(
+            facts, group, held, due.at_ms, due.cause, "", "provisional", event.handled_at_ms, told=False
+        )
     if not group.members:  # nobody was left: it is a new one of the name
         group.generation = 0
         _become_classic(facts, group, event.handled_at_ms, "inferred")
@@ -266,7 +281,8 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
     if seat is not None:  # a static member that comes back with JoinGroup makes it one
         left.remove(seat)
         at = event.handled_at_ms
-        ends.remove(facts, group, seat, at, "static_replaced", "", "exact", told=True)
+        sure = ends.seat_sure(group, seat, at)
+        ends.remove(facts, group, seat, at, "static_replaced", "", sure, told=True)
     for member in left:
         if member.member_id != event.member_id:
             since = min(member.last_heard_at_ms, event.handled_at_ms)

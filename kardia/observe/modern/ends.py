@@ -81,6 +81,13 @@ def may_have_run_out(group: Group, member: Member, at: float) -> bool:
     return not group.is_session_known(member) and not 0 <= silent_ms <= 2 * interval_ms
 
 
+def was_over(group: Group, member: Member, at: float) -> bool:
+    """Whether a timer of a member had been due so long before an instant that it had fired by then, unless it was
+    uncommonly late."""
+    due = timers(group, member)
+    return bool(due) and due[0].at_ms < at - USUALLY_LATE_MS
+
+
 def seat_sure(group: Group, old: Member, at: float) -> Certainty:
     """How sure it is that a static member was one still when another one came in its place at an instant, by requests
     alone: not if it had left for a while, or never came back, and one of its timers may have been over by then."""

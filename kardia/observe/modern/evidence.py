@@ -163,8 +163,10 @@ def on_lower_epoch(facts: Facts, group: Group, epoch: int, at: float) -> None:
             break
         facts.divergences += 1
         epochs.withdraw_above(facts, group, bump.epoch_before)
-        # Of several whom silence alone had ended another one may be the one that is there.
-        ends.back(facts, group, over, at, "provisional" if _has_rivals(group, over) else "inferred")
+        # Of several whom silence alone had ended another one may be the one that is there; and whose session began anew
+        # in doubt may have been gone before.
+        doubted = _has_rivals(group, over) or over.member.is_unsure(over.member.session_renewed_at_ms)
+        ends.back(facts, group, over, at, "provisional" if doubted else "inferred")
     last_at = max((bump.started_at_ms for bump in modern.bumps), default=NEVER)
     if epoch < group.generation and at >= last_at + RESYNCED_AFTER_MS:
         facts.divergences += 1

@@ -293,7 +293,8 @@ def _replaced_one_that_ended(observer: Facts, group: Group, over: Ended, taken_a
     told_by = over.ended_at_ms if over.by is None else max(over.by, over.ended_at_ms)
     in_time = -observer.settings.burst_ms <= told_by - taken_at and over.ended_at_ms - taken_at <= AT_ONCE_MS
     if over.cause == "static_replaced" and in_time:
-        return over.member.member_id, True  # it waited, and was told in the instant in which its place was taken
+        # It waited, and was told in the instant in which its place was taken.
+        return over.member.member_id, over.certainty != "provisional"
     if over.certainty == "exact":
         return "", True
     if taken_at - LATE_MS <= over.ended_at_ms <= taken_at - STAMP_MS:
