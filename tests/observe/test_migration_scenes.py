@@ -18,7 +18,7 @@ from tests.support.stories import named
 JOINED: dict[str, Any] = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer"}
 
 
-def seat(*, records: bool, generation: int) -> ModernScene:
+def seat(*, records: bool, generation: int, **answered: str) -> ModernScene:
     """The static member a is the last one of the consumer protocol; h takes its seat with JoinGroup at 5,000, and is
     answered with a generation."""
     scene = ModernScene()
@@ -33,7 +33,7 @@ def seat(*, records: bool, generation: int) -> ModernScene:
         scene.record(5_000, "epoch")
         scene.group_record(5_000, 1, {"h": 10_000})
         (scene.events[-1].detail or {})["members"][0][1] = "i"
-    detail = JOINED | {"assigned_member_id": "h"}
+    detail = JOINED | {"assigned_member_id": "h"} | answered
     scene._event(Kind.JOIN, 5_010, since=5_000, group_instance_id="i", generation_id=generation, detail=detail)
     scene.tick(8_000)
     return scene
@@ -396,3 +396,35 @@ def test_whose_session_was_over_before_the_rebalance_that_a_conversion_ends_went
     assert known.ended()["y"][:2] == (11_100, "session_expired")
     assert [row["generation_after"] for row in known.rebalances() if row["protocol"] == "consumer"] == [2]
     assert known.alive() == {"z", "c"}
+
+
+def test_the_session_of_whoever_makes_a_classic_group_by_taking_a_seat_begins_with_it() -> None:
+    """h is answered at once and without a leader, as in a consumer group, sends its SyncGroup, and is silent."""
+    scene = seat(records=True, generation=1, leader="")
+    scene.generation = 1
+    scene.synced(8_010, "h")
+    scene.tick(17_000)
+    known = scene.known()
+    assert known.ended()["h"][:2] == (15_000, "session_expired")
+    assert ("h", "session", "came_true") in known.predictions()
+
+
+@pytest.mark.parametrize(("alone", "sure"), [("classic", "provisional"), ("consumer", "inferred")])
+def test_a_group_whose_last_member_spoke_the_classic_protocol_was_a_classic_one_before_it_was_empty(
+    alone: str, sure: str
+) -> None:
+    """The seat of a is taken by h, of the classic protocol; the last one leaves at 5,000, and x comes to nobody."""
+    scene = ModernScene(version="4.1.2")
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.comes(1_010, "a", 1, (0, 1), since=1_000, instance="i")
+    if alone == "classic":
+        scene.goes(2_000, "a", -2, instance="i")
+        detail = JOINED | {"assigned_member_id": "h", "leader": "", "members": []}
+        scene._event(Kind.JOIN, 3_001, since=3_000, group_instance_id="i", generation_id=1, detail=detail)
+        scene.leave(5_000, "h")
+    else:
+        scene.goes(5_000, "a")
+    scene.joined(9_000, 3, {"x": 8_900}, first=("x",))
+    scene.tick(11_000)
+    rows = named("transitions", scene.known().rows["transitions"])
+    assert {row["certainty"] for row in rows if row["cause"] == "downgraded"} == {sure}

@@ -197,7 +197,11 @@ def downgrade(
                 sure_after = "provisional"  # whether it rebalances the next answers show
             elif rebalances_at_once(by):
                 why = seat
-            records.take_entry(facts, group, heirs[member.instance_id], int(detail.get("generation", -1)), at)
+            entry = heirs[member.instance_id]
+            records.take_entry(facts, group, entry, int(detail.get("generation", -1)), at)
+            heir = group.members.get(str(entry[0]))
+            if heir is not None and heir.session_renewed_at_ms < 0 and facts.reads_requests(group.broker, at):
+                heir.session_renewed_at_ms = at  # it begins with the classic group, as those of all in it
             continue
         cause, sure = gone_by[member.member_id]
         sure = "unknown" if cause == "unknown" else sure
@@ -266,11 +270,12 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
         ends.remove_counted(
             facts, group, held, due.at_ms, due.cause, "", "provisional", event.handled_at_ms, told=False
         )
-    if not group.members:  # nobody was left: it is a new one of the name
-        group.generation = 0
-        _become_classic(facts, group, event.handled_at_ms, "inferred")
-        return
     last: Ended | None = max(group.ended.values(), key=lambda one: one.ended_at_ms, default=None)
+    if not group.members:  # nobody was left: it is a new one of the name, if it was not a classic one before
+        before = last is not None and last.member.modern is not None and last.member.modern.classic
+        group.generation = 0
+        _become_classic(facts, group, event.handled_at_ms, "provisional" if before else "inferred")
+        return
     left = [member for member in group.members.values() if member.modern is None or not member.modern.classic]
     at = event.handled_at_ms if last is None else min(last.ended_at_ms, event.handled_at_ms)
     seat = next((one for one in left if one.instance_id and one.instance_id == event.group_instance_id), None)
