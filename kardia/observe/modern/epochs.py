@@ -49,7 +49,8 @@ def raised(
     known = group.generation >= 0
     before = group.generation if known else epoch - 1
     bump = Bump(before, epoch, cause.at, cause)
-    bump.members_before = members_before if group.membership_complete and not uncounted else -1
+    if group.membership_complete and not uncounted and not _changed_meanwhile(group, cause):
+        bump.members_before = members_before
     if owners.are_known(group) and modern.protocol != "share":
         bump.moved, bump.stopped_ms = 0, 0.0
     if len(modern.bumps) >= MAX_OPEN:
@@ -61,6 +62,15 @@ def raised(
     modern.lower_at_ms = NEVER
     facts.schedule_by_records(group, cause.at + TOLD_AFTER_MS, "epoch", str(epoch))
     return bump
+
+
+def _changed_meanwhile(group: Group, cause: Cause) -> bool:
+    """Whether somebody came or went between the instants within which something unseen has made an epoch: how many
+    members there were then is not known."""
+    if cause.trigger != "unknown" or cause.by is None:
+        return False
+    came = any(cause.at <= member.joined_at_ms for member in group.members.values())
+    return came or any(cause.at <= over.ended_at_ms for over in group.ended.values())
 
 
 def on_epoch_timer(facts: Facts, group: Group, epoch: str, _: float) -> None:
