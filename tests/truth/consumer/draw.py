@@ -67,11 +67,11 @@ _REGEXES = ("orders|refunds", "[or].*", "par.*", "nothing.*", ".*")
 _BAD_REGEX = "(orders"
 
 
-def _takes_another_place(beat: Beat, view: ConsumerView) -> bool:
-    """Whether a member comes as a static member that is another one: the model refuses that."""
-    ids = {one.member_id for one in view.members}
-    held = any(one.instance_id == beat.instance_id and one.member_id != beat.member_id for one in view.members)
-    return beat.member_epoch == 0 and beat.instance_id is not None and beat.member_id in ids and held
+def _takes_another_place(beat: Beat, seats: dict[str, str | None]) -> bool:
+    """Whether a member comes as a static member that is another one: the model refuses that. `seats`: instance ids of
+    the members, by their ids."""
+    held = any(seat == beat.instance_id and one != beat.member_id for one, seat in seats.items())
+    return beat.member_epoch == 0 and beat.instance_id is not None and beat.member_id in seats and held
 
 
 class ConsumerArtist(ClusterArtist):
@@ -115,6 +115,11 @@ class ConsumerArtist(ClusterArtist):
         group_id = rng.choice(self.groups)
         view = look(group_id)
         classic = view if isinstance(view, View) else None
+        seats: dict[str, str | None] = {}
+        if isinstance(view, View):
+            seats = {one.member_id: one.group_instance_id for one in view.members}
+        elif view is not None:
+            seats = {one.member_id: one.instance_id for one in view.members}
         if isinstance(view, View):
             at_ms, timers_first = self._of_groups.when(now_ms, view)
             view = None
@@ -133,7 +138,7 @@ class ConsumerArtist(ClusterArtist):
         if self._is_for_classic(classic, view):
             return Move(at_ms, timers_first, self._of_groups.draw(group_id, classic, self._topics, sensible))
         operation = self._sensible(group_id, view) if sensible else self._anything(group_id, view)
-        if isinstance(operation, Beat) and view is not None and _takes_another_place(operation, view):
+        if isinstance(operation, Beat) and _takes_another_place(operation, seats):
             operation = operation._replace(instance_id=None)
         if view is not None and view.members and rng.random() < self._mixed:
             operation = self._classics.draw(group_id, view, self._topics, sensible)
