@@ -88,7 +88,7 @@ def test_a_join_by_an_expression_makes_no_epoch_and_its_resolution_makes_one_tha
     scene.tick(8_000)
     known = scene.known()
     assert [(epoch, trigger, member) for epoch, _, trigger, member in rebalances(known)][2:] == [(3, "unknown", None)]
-    # c came within the instants between which it began, as far as is shown: whether it was counted before, nothing says.
+    # c came within the instants between which it began: whether it was counted before, nothing says.
     assert known.rebalances()[-1]["members_before"] is None
 
 

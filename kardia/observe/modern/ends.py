@@ -224,7 +224,7 @@ def remove_counted(
     fitting = [
         bump
         for bump in epochs.unexplained(group)
-        if bump.cause.member_id in ("", member.member_id) and _fits(bump.cause, at, by)
+        if bump.cause.member_id in ("", member.member_id) and fits(bump.cause, at, by)
     ]
     open_bump = fitting[0] if fitting else None
     if open_bump is not None:
@@ -269,7 +269,7 @@ def _takes_spare(group: Group, at: float) -> bool:
     return False
 
 
-def _fits(unknown: Cause, at: float, by: float | None) -> bool:
+def fits(unknown: Cause, at: float, by: float | None) -> bool:
     """Whether something between `at` and `by` may be what began a rebalance whose begin is known within bounds."""
     last = unknown.at if unknown.by is None else unknown.by
     first = at if by is None or by < 0 else max(at, min(by, last))

@@ -33,6 +33,7 @@ from kardia.observe.modern import (
     leaves,
     removed,
     silence,
+    subscriptions,
 )
 from kardia.observe.moves import moves
 from kardia.observe.rebalance import emptied
@@ -202,6 +203,7 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
         facts.divergences += 1
         own.gone_at_ms = NEVER
     own.classic = False
+    is_changed = subscriptions.changes(modern, own, event)
     _learn(facts, group, member, own, event)
     who_broke.heard(member, event)
     if own.away_since_at_ms >= 0 and epoch == groups.JOINS:
@@ -214,7 +216,9 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     group.steady_at_ms = max(group.steady_at_ms, event.handled_at_ms)
     if not (modern.by_records and own.epoch == answered and modern.record_at_ms <= event.handled_at_ms + LATE_MS):
         if not modern.by_records and group.generation >= 0:
-            evidence.expire_due(facts, group, answered, event.handled_at_ms)
+            evidence.expire_due(facts, group, answered - is_changed, event.handled_at_ms)
+        if is_changed:
+            subscriptions.count(facts, group, modern, member, event, answered)
         before = (own.epoch, own.assigned, own.revoking)
         _take_assignment(facts, group, modern, member, own, event, answered)
         _take_epoch(facts, group, modern, member, own, event, answered)
