@@ -359,8 +359,8 @@ def test_whose_session_was_over_before_a_conversion_went_before_it_and_made_no_e
 def test_a_seat_that_is_taken_by_joingroup_when_its_session_was_over_may_have_been_nobodys(
     since: float, cause: str, sure: str
 ) -> None:
-    """a, the only member, was heard at 3,000 and leaves for a moment; its session runs until 13,000. Whose seat is taken
-    right after that is told with a doubt; later than timers are late the group had been empty."""
+    """a, the only member, was heard at 3,000 and leaves for a moment; its session runs until 13,000. Whose seat is
+    taken right after that is told with a doubt; later than timers are late the group had been empty."""
     scene = ModernScene()
     scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
     scene.comes(1_010, "a", 1, (0, 1), since=1_000, instance="i")
