@@ -19,3 +19,24 @@ def test_a_poll_that_returned_may_have_been_called_long_enough_ago(fetched_at: i
     scene.beat(11_000, "a", -1, owned=())
     scene.tick(13_000)
     assert scene.known().ended()["a"] == (11_000, "left", sure)
+
+
+@pytest.mark.parametrize(("last_line_at", "sure"), [(4_000, "provisional"), (17_500, "inferred")])
+def test_a_broker_that_has_fallen_silent_may_have_taken_the_polls_along(last_line_at: int, sure: str) -> None:
+    """a fetches from another broker than its coordinator until 3,000, and leaves at 18,000, as Java does when its poll
+    interval of 8 s is over. The other broker's log has its last line at `last_line_at`."""
+    scene = ModernScene()
+    scene.comes(1_010, "a", 1, (0,), since=1_000)
+    scene.at_broker(2)
+    for at in range(1_500, 3_100, 500):
+        scene.fetch(at, "a", data=100)
+    for at in range(4_000, last_line_at + 1, 1_500):
+        scene.fetch(at, "somebody")
+    scene.at_broker(1)
+    scene.beats(2_000, 17_900, 1, "a", every=1_000)
+    scene.beat(18_000, "a", -1, owned=())
+    scene.at_broker(2)
+    scene.tick(20_000, last_line=last_line_at)
+    scene.at_broker(1)
+    scene.tick(20_000)
+    assert scene.known().ended()["a"] == (18_000, "poll_timeout", sure)

@@ -6,12 +6,13 @@ a later row about the same life or rebalance always has a higher one, because th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappush
 from typing import Any
 
 from kardia import slowness
 from kardia.certainty import Certainty, weaker
-from kardia.events import ADMIN_BROKER, Event
+from kardia.events import ADMIN_BROKER, SILENCE_MS, Event
 from kardia.kafka.sessions import Coordinator, coordinator_of
 from kardia.kafka.states import GroupState
 from kardia.lag.book import LagBook
@@ -145,6 +146,10 @@ class Facts:
         """Stamp of the last line of a broker's request log; NEVER where none is read."""
         return NEVER
 
+    def last_lines(self) -> Iterable[float]:
+        """Stamp of the last line of each request log that is read."""
+        return ()
+
     def is_quiet_at(self, broker: str, at: float) -> bool:
         """Whether no line of the broker was seen around an instant or since: what its timers did then is not shown."""
         silent = any(begin < at < end for begin, end in self.silences.get(broker, ()))
@@ -193,12 +198,14 @@ class Facts:
             return over_at, "provisional"
         return over_at, "provisional" if self.is_broken(group.broker, session_renewed_at_ms, deadline) else "exact"
 
-    def is_blind_since(self, at: float) -> bool:
-        """Whether since an instant a part of any log was lost, or a broker logged nothing at all: clients that were
-        heard nothing of may have been heard there."""
-        if any(to_at >= at for to_at in self.blind_to.values()):
+    def is_blind(self, since: float, until: float) -> bool:
+        """Whether between two instants a part of any log was lost, or a broker logged nothing at all, as one that has
+        not come back yet: clients that were heard nothing of may have been heard there."""
+        if any(to_at >= since for to_at in self.blind_to.values()):
             return True
-        return any(end >= at for silences in self.silences.values() for _, end in silences)
+        if any(since <= last_at < until - SILENCE_MS for last_at in self.last_lines()):
+            return True
+        return any(end >= since for silences in self.silences.values() for _, end in silences)
 
     def slow_between(self, broker: str, begin: float, end: float) -> list[float] | None:
         """The slowest that the broker was between two instants; see `kardia.slowness`."""

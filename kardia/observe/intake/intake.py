@@ -230,6 +230,10 @@ class Intake(Facts):
         request = self.streams.get(f"{broker}/request")
         return NEVER if request is None else request.alive_to
 
+    def last_lines(self) -> Iterable[float]:
+        """Stamp of the last line of each request log that is read."""
+        return (stream.alive_to for name, stream in self.streams.items() if name.endswith("/request"))
+
     def alive_to(self, broker: str) -> float:
         """Up to when the broker is known to have been alive: a log read to its end that gets no more lines may be the
         log of a dead broker, whose timers evict nobody."""

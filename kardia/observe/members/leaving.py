@@ -20,11 +20,12 @@ def why(facts: Facts, group: Group, member: Member, event: Event, asked_id: str,
     in_rebalance = group.modern is None and group.state != GroupState.STABLE
     if verdict.certainty == "inferred" and in_rebalance:
         return verdict._replace(certainty="provisional")
-    return weakened(facts, member, verdict)
+    return weakened(facts, member, verdict, event.arrived_at_ms)
 
 
-def weakened(facts: Facts, member: Member, verdict: Verdict) -> Verdict:
-    """A verdict that rests on polls that were not seen, where some may not have been seen because nothing was."""
-    if verdict == ("poll_timeout", "inferred") and facts.is_blind_since(member.last_poll_at_ms):
+def weakened(facts: Facts, member: Member, verdict: Verdict, at: float) -> Verdict:
+    """A verdict that rests on polls that were not seen, where some may not have been seen because nothing was. `at`:
+    when the member asked to leave."""
+    if verdict == ("poll_timeout", "inferred") and facts.is_blind(member.last_poll_at_ms, at):
         return verdict._replace(certainty="provisional")
     return verdict

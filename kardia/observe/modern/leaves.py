@@ -37,7 +37,7 @@ def why_left(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     if member.library in ("java", "streams"):
         return _by_java(facts, group, member, event) if "owned" in detail else ("left", "exact")
     if library.poll_interval and leaves.poll_interval_ran_out(member, event.arrived_at_ms):
-        return leaving.weakened(facts, member, leaves.Verdict("poll_timeout", "inferred"))
+        return leaving.weakened(facts, member, leaves.Verdict("poll_timeout", "inferred"), event.arrived_at_ms)
     may_have_run_out = library.gives_up and leaves.quiet_for(member, event.arrived_at_ms)
     return "left", "unknown" if may_have_run_out else "inferred"
 
@@ -51,7 +51,7 @@ def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - leaves.LEAVE_DELAY_MS:
         is_sure = silent_ms + CALLED_BEFORE_MS < interval_ms - leaves.LEAVE_DELAY_MS
         return "left", "exact" if is_sure else "provisional"
-    blind = facts.was_silent(group.broker, member.last_poll_at_ms, event.arrived_at_ms)
+    blind = facts.is_blind(member.last_poll_at_ms, event.arrived_at_ms)
     blind = blind or group.gap_at_ms >= member.last_poll_at_ms or not facts.is_alone(group, member)
     blind = blind or group.unsure_to >= member.last_poll_at_ms  # a broker that died took the lines of later ones along
     return "poll_timeout", "provisional" if blind or member.last_poll_at_ms < 0 else "inferred"
