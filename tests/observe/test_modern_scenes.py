@@ -67,7 +67,12 @@ def test_an_answer_with_a_higher_epoch_than_was_counted_shows_a_rebalance_that_w
     scene.tick(9_000)
     known = scene.known()
     last = known.rebalances()[-1]
-    assert (last["trigger"], since_start(last["started_at_ms"]), last["at_bound_ms"]) == ("unknown", 5_100, 1_100)
+    assert (last["trigger"], since_start(last["started_at_ms"]), last["at_bound_ms"]) == (
+        "topic_metadata",
+        5_100,
+        1_100,
+    )
+    assert last["certainty"] == "provisional"  # nobody asked for it, and nobody can have been gone
     assert known.alive() == {"a", "b"}
 
 

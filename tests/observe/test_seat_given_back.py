@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.scene import Scene
+from kardia.events import Kind
+from tests.support.scene import START, Scene
 from tests.support.told import Told
 
 A, B, TAKER = (f"{name}-00000000-0000-4000-8000-00000000000{number}" for number, name in enumerate("abc", 1))
@@ -63,3 +64,50 @@ def test_by_sentences_alone_it_is_a_member_again() -> None:
     assert told.ends() == {}
     told.expires(22_000, B, 1)
     assert told.ends() == {B: (22_000, "session_expired", "exact")}
+
+
+SEATS = {"a": "i-a", "b": "i-b", "c": "i-c"}
+
+
+def stalled(*, told: bool) -> Scene:
+    """a, b and c have seats. From 11,000 on nothing can be stored for 5 s: a2 takes the seat of a at 16,500, half a
+    second before the session of a is over, and c2 that of c; they are answered at 22,000."""
+    scene = Scene()
+    scene.joined(4_000, 7, {"a": 1_000, "b": 1_500, "c": 1_600}, instances=SEATS, session_ms=8_000)
+    scene.synced(4_100, "a", "b", "c")
+    scene.group_record(4_090, 7, {"a": 8_000, "b": 8_000, "c": 8_000})
+    scene.heartbeats(6_000, 9_100, "a", "b", "c", every=3_000)
+    scene.heartbeat(10_000, "b")
+    if told:
+        scene._said(16_500, "static_replaced", -1, "a")
+    scene.tick(16_700)
+    if told:
+        scene._said(16_800, "static_replaced", -1, "c")
+    scene.tick(19_500)
+    scene.group_record(21_500, 7, {"a2": 8_000, "b": 8_000, "c2": 8_000})
+    detail = {"session_timeout_ms": 8_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer", "members": []}
+    for member, since, leader in (("c2", 16_800, "a"), ("a2", 16_500, "a")):
+        answer = detail | {"assigned_member_id": member, "leader": leader}
+        instance = f"i-{member[0]}"
+        scene._event(Kind.JOIN, 22_000, since=since, group_instance_id=instance, generation_id=7, detail=answer)
+    scene.heartbeats(22_100, 30_000, "a2", "b", "c2", every=2_000)
+    scene.tick(30_000)
+    return scene
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["with server.log", "by requests and records"])
+def test_nobody_was_evicted_while_nothing_could_be_stored(told: bool) -> None:
+    known = stalled(told=told).known()
+    assert known.alive() == {"a2", "b", "c2"}
+    ended = known.ended()
+    assert {member: entry[1] for member, entry in ended.items()} == {"a": "static_replaced", "c": "static_replaced"}
+    assert [row for row in known.rebalances() if row["generation_after"] != 7 and not row["withdrawn"]] == []
+    outcomes = {outcome for _, kind, outcome in known.predictions() if kind == "session"}
+    assert "came_true" not in outcomes
+
+
+def test_a_seat_that_is_taken_before_its_session_is_over_foretells_no_eviction() -> None:
+    """Live, before any answer: what server.log says of the seat is enough."""
+    scene = stalled(told=True)
+    scene.events = [event for event in scene.events if event.decided_at_ms <= START + 19_500]
+    assert not {"a", "c"} & set(scene.known().ended())

@@ -204,6 +204,19 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         _on_not_joined(observer, group, event, at)
     elif what == "static_reverted":
         lives.give_back(observer, group, event, at)
+    elif what == "static_replaced":
+        _on_seat_taken(observer, group, event.member_id, at)
+
+
+def _on_seat_taken(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """Another process has the seat of a member, whose session is over with that. Who it is its answer says, which may
+    wait for seconds until it is stored; that of whoever has the seat began anew."""
+    member = group.members.get(member_id)
+    if member is None or group.state != GroupState.STABLE or member.session_renewed_at_ms >= at:
+        return
+    if member.session_prediction_at_ms >= 0:
+        observer.close_prediction(group, member, "session", "averted", at)
+    lives.begin_in_doubt(observer, group, member, at)
 
 
 def _on_partition_loaded(observer: Facts, event: Event, at: float) -> None:

@@ -170,9 +170,22 @@ def give_back(facts: Facts, group: Group, event: Event, at: float) -> None:
     if taker is not None:
         end(facts, group, taker, at, "static_replaced", "", "exact")
     for member_id in map(str, (event.detail or {}).get("members") or ()):
-        over = group.ended.get(member_id)
-        if over is not None and over.cause == "static_replaced" and over.ended_at_ms <= at:
+        over, member = group.ended.get(member_id), group.members.get(member_id)
+        if member is not None:
+            begin_in_doubt(facts, group, member, at)
+        elif (
+            over is not None
+            and over.ended_at_ms <= at
+            and (over.cause == "static_replaced" or not (over.told or over.certainty == "exact"))
+        ):
             reinstate(facts, group, over, at, certainty="exact")
+
+
+def begin_in_doubt(facts: Facts, group: Group, member: Member, at: float) -> None:
+    """The session of a member may begin anew: until it is heard nothing is sure about it."""
+    member.begin_anew(max(at, member.session_renewed_at_ms))
+    member.doubtful_at_ms = member.session_renewed_at_ms
+    facts.watch(group, member)
 
 
 def reinstate(

@@ -195,14 +195,7 @@ def may_begin_anew(facts: Facts, group: Group, at: float) -> None:
     others begin anew."""
     if group.may_be_classic:
         for one in group.members.values():
-            begin_in_doubt(facts, group, one, at)
-
-
-def begin_in_doubt(facts: Facts, group: Group, member: Member, at: float) -> None:
-    """The session of a member may begin anew: until it is heard nothing is sure about it."""
-    member.begin_anew(max(at, member.session_renewed_at_ms))
-    member.doubtful_at_ms = member.session_renewed_at_ms
-    facts.watch(group, member)
+            lives.begin_in_doubt(facts, group, one, at)
 
 
 def remove_counted(

@@ -14,7 +14,7 @@ from kardia.kafka.states import ModernState
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
-from kardia.observe.modern import groups
+from kardia.observe.modern import groups, unasked
 from kardia.observe.output.epoch_rows import epoch_row
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.observe.state.modern import Bump, ModernGroup, ModernMember, Reached
@@ -188,12 +188,14 @@ def certainty_of(group: Group, bump: Bump) -> Certainty:
 def _tell(facts: Facts, group: Group, bump: Bump, *, over: bool = False, withdrawn: bool = False) -> None:
     bump.row_known = facts.known_at_ms(group, bump.row_known)
     bump.target_told = bump.computed_at_ms >= 0
-    certainty = certainty_of(group, bump)
+    cause = unasked.cause_of(facts, group, bump)
+    certainty = certainty_of(group, bump) if cause is bump.cause else "provisional"
     facts.rows["rebalances"].append(
         epoch_row(
             facts.settings.cluster_id,
             group,
             bump,
+            cause,
             bump.row_known,
             certainty,
             facts.settings.straggler_ms,

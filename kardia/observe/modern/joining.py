@@ -15,6 +15,7 @@ from kardia.certainty import Certainty, weaker
 from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
+from kardia.observe.members import lives
 from kardia.observe.modern import ends, epochs, evidence, groups
 from kardia.observe.requests.handling import AT_ONCE_MS, took_effect
 from kardia.observe.state.group import NEVER, Cause, Group, Member
@@ -132,7 +133,7 @@ def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> Non
     others = [one for one in group.members.values() if one is not member]
     if all(groups.own_of(one).classic for one in others):
         for one in others:
-            ends.begin_in_doubt(facts, group, one, at)
+            lives.begin_in_doubt(facts, group, one, at)
 
 
 def by_regex(event: Event) -> bool:

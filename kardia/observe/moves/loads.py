@@ -84,8 +84,10 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     if group.state not in (GroupState.EMPTY, GroupState.DEAD) or group.stored is None:
         return False
     generation, leader, ids = group.stored
-    named = str((event.detail or {}).get("leader", "")) or event.member_id
-    goes_on = named in ids or _takes_a_place_of(group, event, ids)
+    detail = event.detail or {}
+    named = str(detail.get("leader", "")) or event.member_id
+    # Who takes a seat may be stored before it is answered: then the answer names who led before.
+    goes_on = named in ids or detail.get("assigned_member_id") in ids or _takes_a_place_of(group, event, ids)
     goes_on = goes_on and event.generation_id == generation < group.generation
     if not goes_on and not _took_its_generation(group, event):
         return False

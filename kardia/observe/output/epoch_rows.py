@@ -6,7 +6,7 @@ from typing import Any
 
 from kardia.certainty import Certainty
 from kardia.observe.output.rows import bound, instant, known
-from kardia.observe.state.group import NEVER, Group
+from kardia.observe.state.group import NEVER, Cause, Group
 from kardia.observe.state.modern import Bump
 from kardia.tables import Row
 
@@ -15,15 +15,16 @@ def epoch_row(
     cluster: str,
     group: Group,
     bump: Bump,
+    cause: Cause,
     known_at_ms: int,
     certainty: Certainty,
     straggler_ms: float,
     over: bool,
     withdrawn: bool,
 ) -> Row:
-    """Row of `rebalances`: `generation_before` and `generation_after` are group epochs. `over`: every partition has an
-    owner again."""
-    cause, complete = bump.cause, bump.completed_at_ms >= 0
+    """Row of `rebalances`: `generation_before` and `generation_after` are group epochs. `cause`: what is told to have
+    begun it. `over`: every partition has an owner again."""
+    complete = bump.completed_at_ms >= 0
     computed = bump.computed_at_ms if bump.computed_at_ms >= 0 or not complete else bump.completed_at_ms
     return (
         cluster,

@@ -337,6 +337,17 @@ def _may_be_taken_back(group: Group, holder: Member) -> bool:
     return not recorded and holder.session_renewed_at_ms <= group.unsure_to
 
 
+def _correct_the_seated(observer: Facts, group: Group, instance_id: str, taken_at: float) -> None:
+    """Whom silence alone had ended had its seat still, as another takes it and its end would have made a generation."""
+    over = max(
+        (one for one in group.ended.values() if one.member.instance_id == instance_id),
+        key=lambda one: one.ended_at_ms,
+        default=None,
+    )
+    if over is not None and over.cause == "session_expired" and not (over.certainty == "exact" or over.told):
+        lives.correct(observer, group, over, taken_at, "static_replaced", "provisional")
+
+
 def take_replacement(observer: Facts, group: Group, event: Event, member_id: str) -> None:
     """A static member that came back under a new id in a Stable group: no rebalance, the old session timeout runs."""
     detail = event.detail or {}
@@ -357,6 +368,7 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         group.members[member_id] = member
     if old is None:
         member.doubtful_at_ms = session_renewed_at_ms  # it runs on the timeout of whom it replaced, who was not seen
+        _correct_the_seated(observer, group, event.group_instance_id, taken_at)
     elif old.member_id != member_id:
         member.session_ms = old.session_ms
         signs.note_never_synced(observer, group, old)

@@ -219,7 +219,15 @@ def _tell(facts: Facts, group: Group, bump: Bump) -> None:
     settings = facts.settings
     facts.rows["rebalances"].append(
         epoch_row(
-            settings.cluster_id, group, bump, bump.row_known, bump.cause.certainty, settings.straggler_ms, False, False
+            settings.cluster_id,
+            group,
+            bump,
+            bump.cause,
+            bump.row_known,
+            bump.cause.certainty,
+            settings.straggler_ms,
+            False,
+            False,
         )
     )
 
