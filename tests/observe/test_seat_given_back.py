@@ -69,7 +69,7 @@ def test_by_sentences_alone_it_is_a_member_again() -> None:
 SEATS = {"a": "i-a", "b": "i-b", "c": "i-c"}
 
 
-def stalled(*, told: bool) -> Scene:
+def stalled(*, told: bool = False, slow: list[list[float]] | None = None) -> Scene:
     """a, b and c have seats. From 11,000 on nothing can be stored for 5 s: a2 takes the seat of a at 16,500, half a
     second before the session of a is over, and c2 that of c; they are answered at 22,000."""
     scene = Scene()
@@ -80,7 +80,7 @@ def stalled(*, told: bool) -> Scene:
     scene.heartbeat(10_000, "b")
     if told:
         scene._said(16_500, "static_replaced", -1, "a")
-    scene.tick(16_700)
+    scene.tick(16_700, slow=slow)
     if told:
         scene._said(16_800, "static_replaced", -1, "c")
     scene.tick(19_500)
@@ -111,3 +111,22 @@ def test_a_seat_that_is_taken_before_its_session_is_over_foretells_no_eviction()
     scene = stalled(told=True)
     scene.events = [event for event in scene.events if event.decided_at_ms <= START + 19_500]
     assert not {"a", "c"} & set(scene.known().ended())
+
+
+def test_where_answers_wait_for_seconds_silence_is_none_yet() -> None:
+    """An answer took 5 s that had been handled at once: so long a heartbeat may be hidden. Nothing else is needed to
+    know better than to evict, before any other line."""
+    scene = stalled(slow=[[15_000, 5_002, 0, 0, 5_001]])
+    scene.events = [event for event in scene.events if event.decided_at_ms <= START + 19_500]
+    assert scene.known().ended() == {}
+
+
+def test_who_is_silent_for_longer_than_that_is_evicted_all_the_same() -> None:
+    scene = stalled(slow=[[15_000, 5_002, 0, 0, 5_001]])
+    scene.events = [event for event in scene.events if event.decided_at_ms <= START + 19_500]
+    scene.tick(25_000)
+    assert {member: entry[:2] for member, entry in scene.known().ended().items()} == {
+        "a": (17_000, "session_expired"),
+        "b": (18_000, "session_expired"),
+        "c": (17_000, "session_expired"),
+    }

@@ -46,6 +46,9 @@ would have been asked by somebody, because consumers heartbeat every 3 s. Then i
 JUDGED_WITHIN_MS = 30_000.0
 """So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
 
+HIDDEN_MS_MAX = 10_000.0
+"""No answer waits longer until what was written is stored: `offsets.commit.timeout.ms` is 5 s by default."""
+
 Timer = tuple[float, str, str, str]
 """(due, group id, kind, key); equal instants fire in the order of these, so that a replay is a replay."""
 
@@ -211,6 +214,13 @@ class Facts:
         """The slowest that the broker was between two instants; see `kardia.slowness`."""
         windows = self.slow.get(broker)
         return slowness.between(windows.values(), begin, end) if windows else None
+
+    def hidden_ms(self, broker: str, begin: float, end: float) -> float:
+        """How long a request that had been handled waited for its answer, and so for its line, at most, where that was
+        uncommonly long: a heartbeat of so long before an instant may not be seen by then, and has renewed its session.
+        """
+        slow = self.slow_between(broker, begin, end)
+        return min(slow[slowness.REMOTE], HIDDEN_MS_MAX) if slow is not None else 0.0
 
     def index(self, group: Group, member: Member) -> None:
         """Make a member findable by its client.id and address, which is all that a FETCH tells."""

@@ -76,9 +76,10 @@ def _is_late(observer: Facts, group: Group, member: Member, now: float) -> bool:
     Then it is looked at again a moment later. What has lasted longer than a timer is late is no late timer: the session
     was renewed by something that was not seen."""
     steady_at_ms, deadline = group.steady_at_ms, member.deadline
-    woke_at = observer.woke_at(group.broker, deadline)
-    if now < woke_at + deadlines.GRACE_MS:
-        observer.watch(group, member, not_before=woke_at + deadlines.GRACE_MS)
+    hidden_ms = observer.hidden_ms(group.broker, member.session_renewed_at_ms, now)
+    shown_at = max(observer.woke_at(group.broker, deadline), deadline + hidden_ms if hidden_ms > 0 else NEVER)
+    if now < shown_at + deadlines.GRACE_MS:
+        observer.watch(group, member, not_before=shown_at + deadlines.GRACE_MS)
         return True
     if group.state != GroupState.STABLE or steady_at_ms <= deadline + STAMP_MS:
         return False
