@@ -441,6 +441,9 @@ def test_a_rebalance_that_begins_anew_was_undone_by_a_load_and_with_it_who_joine
     told.joins(9_000, 1, C)
     told.joins(30_000, 1, "d")
     assert [row["members_before"] for row in told.rows()["rebalances"]][-2:] == [2, None]
+    told.becomes(31_000, 2, 3)
+    rows = {row["member_id"]: row["certainty"] for row in told.rows()["members"]}
+    assert rows[C] == "provisional"  # it had joined in what was undone
 
 
 @pytest.mark.parametrize(("lasts_ms", "cause"), [(60_000, "rebalance_timeout"), (20_000, "unknown")])

@@ -128,7 +128,7 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
         group.membership_complete = False
         costs.forget_assignment(group)
     if group.rebalance is not None and group.state == GroupState.PREPARING and group.generation == before:
-        group.membership_complete = False  # it began anew, so a load that was not read has undone the one before
+        _undone(group, at)
     cause = reasons.cause_of(group, event, at)
     _confirm_admin(facts, group, cause)
     known = group.membership_complete or group.state in (GroupState.EMPTY, GroupState.DEAD)
@@ -162,6 +162,15 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
     emit(facts, group, group.rebalance)
 
 
+def _undone(group: Group, at: float) -> None:
+    """A rebalance begins anew from the generation that it began from: a load that was not read has undone it, and of
+    who had not been in a generation it is not known whether that was stored."""
+    group.membership_complete = False
+    for member in group.members.values():
+        if member.generation_first < 0:
+            member.unknown_since_at_ms = at
+
+
 _BEGUN_BY_AN_END = frozenset(CAUSE_TO_TRIGGER.values())
 
 
@@ -182,7 +191,8 @@ def _on_stabilized(facts: Facts, group: Group, event: Event, at: float) -> None:
     for member in group.members.values():
         if member.generation_first < 0:
             member.generation_first = generation
-            facts.emit_member(group, member, member.joined_at_ms, "exact")
+            sure: Certainty = "exact" if member.unknown_since_at_ms < 0 else "provisional"
+            facts.emit_member(group, member, member.joined_at_ms, sure)
     facts.move(group, at, GroupState.COMPLETING, "join phase completed", "exact")
     emit(facts, group, current)
 
