@@ -191,6 +191,8 @@ def _unsure(trigger: str, certainty: str) -> str:
         return ""
     if certainty == "unknown" and trigger == "member_left":
         return ""  # that it left was said; what is not sure is why, and the sentence about its end says so
+    if certainty == "provisional" and trigger == "topic_metadata":
+        return " (Concluded: nobody was seen to come, go or ask for other topics.)"
     return {
         "inferred": " (Inferred: it follows from what was seen, nobody said it.)",
         "provisional": " (This may change when an answer that is still awaited completes.)",

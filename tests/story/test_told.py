@@ -94,6 +94,12 @@ def test_every_end_names_the_member_and_doubts_are_said(cause: str) -> None:
             assert "Not sure" not in text
 
 
+def test_an_epoch_that_nobody_asked_for_says_how_it_was_concluded() -> None:
+    row = rebalance(0, 1_000, "topic_metadata", "", certainty="provisional")
+    (text,) = texts(material(rebalances=[row]), "rebalance_began")
+    assert text.endswith("(Concluded: nobody was seen to come, go or ask for other topics.)")
+
+
 @pytest.mark.parametrize("trigger", TRIGGERS)
 def test_every_trigger_has_its_words(trigger: str) -> None:
     (text,) = texts(material(rebalances=[rebalance(0, 1_000, trigger, "app-7")]), "rebalance_began")
