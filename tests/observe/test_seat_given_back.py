@@ -79,10 +79,10 @@ def stalled(*, told: bool = False, slow: list[list[float]] | None = None) -> Sce
     scene.heartbeats(6_000, 9_100, "a", "b", "c", every=3_000)
     scene.heartbeat(10_000, "b")
     if told:
-        scene._said(16_500, "static_replaced", -1, "a")
+        scene.takes_seat(16_500, "a")
     scene.tick(16_700, slow=slow)
     if told:
-        scene._said(16_800, "static_replaced", -1, "c")
+        scene.takes_seat(16_800, "c")
     scene.tick(19_500)
     scene.group_record(21_500, 7, {"a2": 8_000, "b": 8_000, "c2": 8_000})
     detail = {"session_timeout_ms": 8_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer", "members": []}
@@ -102,6 +102,7 @@ def test_nobody_was_evicted_while_nothing_could_be_stored(told: bool) -> None:
     ended = known.ended()
     assert {member: entry[1] for member, entry in ended.items()} == {"a": "static_replaced", "c": "static_replaced"}
     assert [row for row in known.rebalances() if row["generation_after"] != 7 and not row["withdrawn"]] == []
+    assert {row["members_after"] for row in known.rebalances() if not row["withdrawn"]} == {3}
     outcomes = {outcome for _, kind, outcome in known.predictions() if kind == "session"}
     assert "came_true" not in outcomes
 

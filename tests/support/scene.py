@@ -298,6 +298,10 @@ class Scene:
         """A line of server.log: who took a seat could not be stored, and the member before has it again."""
         self._said(at, "static_reverted", -1, taker, member)
 
+    def takes_seat(self, at: float, member: str) -> None:
+        """A line of server.log: somebody took the seat of a member in a Stable group."""
+        self._said(at, "static_replaced", -1, member)
+
     def emptied(self, at: float, generation: int) -> None:
         """A line of server.log: the group is empty, in this generation."""
         self._said(at, "group_empty", generation, "")

@@ -215,12 +215,13 @@ class Facts:
         windows = self.slow.get(broker)
         return slowness.between(windows.values(), begin, end) if windows else None
 
-    def hidden_ms(self, broker: str, begin: float, end: float) -> float:
-        """How long a request that had been handled waited for its answer, and so for its line, at most, where that was
-        uncommonly long: a heartbeat of so long before an instant may not be seen by then, and has renewed its session.
-        """
-        slow = self.slow_between(broker, begin, end)
-        return min(slow[slowness.REMOTE], HIDDEN_MS_MAX) if slow is not None else 0.0
+    def silence_shown_at(self, broker: str, member: Member, now: float) -> float:
+        """When it shows that a member was silent up to its deadline, where that is later than the deadline; else NEVER.
+        The broker stood still then and goes on later, or answers waited so long, after they had been handled, that a
+        heartbeat which renewed the session is not seen yet."""
+        slow = self.slow_between(broker, member.session_renewed_at_ms, now)
+        hidden_ms = min(slow[slowness.REMOTE], HIDDEN_MS_MAX) if slow is not None else 0.0
+        return max(self.woke_at(broker, member.deadline), member.deadline + hidden_ms if hidden_ms > 0 else NEVER)
 
     def index(self, group: Group, member: Member) -> None:
         """Make a member findable by its client.id and address, which is all that a FETCH tells."""

@@ -29,8 +29,7 @@ def on_member_timer(facts: Facts, group: Group, member: Member, now: float) -> N
     known = group.is_session_known(member)
     if deadline >= 0 and not member.overdue:
         if deadlines.session_over(member, now):
-            hidden_ms = facts.hidden_ms(group.broker, member.session_renewed_at_ms, now)
-            shown_at = max(facts.woke_at(group.broker, deadline), deadline + hidden_ms if hidden_ms > 0 else NEVER)
+            shown_at = facts.silence_shown_at(group.broker, member, now)
             if now < shown_at + deadlines.GRACE_MS:
                 facts.watch(group, member, not_before=shown_at + deadlines.GRACE_MS)
                 return

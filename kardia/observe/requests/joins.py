@@ -339,8 +339,9 @@ def _may_be_taken_back(group: Group, holder: Member) -> bool:
 
 def _correct_the_seated(observer: Facts, group: Group, instance_id: str, taken_at: float) -> None:
     """Whom silence alone had ended had its seat still, as another takes it and its end would have made a generation."""
+    since = group.stable_at_ms
     over = max(
-        (one for one in group.ended.values() if one.member.instance_id == instance_id),
+        (one for one in group.ended.values() if one.member.instance_id == instance_id and one.ended_at_ms > since),
         key=lambda one: one.ended_at_ms,
         default=None,
     )

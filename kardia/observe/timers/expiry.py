@@ -76,8 +76,7 @@ def _is_late(observer: Facts, group: Group, member: Member, now: float) -> bool:
     Then it is looked at again a moment later. What has lasted longer than a timer is late is no late timer: the session
     was renewed by something that was not seen."""
     steady_at_ms, deadline = group.steady_at_ms, member.deadline
-    hidden_ms = observer.hidden_ms(group.broker, member.session_renewed_at_ms, now)
-    shown_at = max(observer.woke_at(group.broker, deadline), deadline + hidden_ms if hidden_ms > 0 else NEVER)
+    shown_at = observer.silence_shown_at(group.broker, member, now)
     if now < shown_at + deadlines.GRACE_MS:
         observer.watch(group, member, not_before=shown_at + deadlines.GRACE_MS)
         return True
