@@ -1,8 +1,8 @@
 """The group coordinator as an executable model: give it operations and instants, get Kafka's answers.
 
 One `Coordinator` is one shard with its groups. It reads no clock and does no input or output; it must agree exactly
-with Kafka's own classes in answers, states, members and deadlines (`operations.View`). Records commit at once: neither
-replication nor a queue takes time here. This file only dispatches; each rule has its file.
+with Kafka's own classes in answers, states, members and deadlines (`operations.View`). Records are stored at once, or
+when it is told so (`stores`); no queue takes time here. This file only dispatches; each rule has its file.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from kardia.coordinator.operations import (
     MemberView,
     OffsetDelete,
     Operation,
+    Stored,
     Sync,
     TxnCommit,
     TxnEnd,
@@ -42,6 +43,7 @@ from kardia.coordinator.records import GroupRecord, Offset, Partition
 from kardia.coordinator.removal_and_loading import delete_groups, expire_timer_fired, load, offset_delete, unload
 from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
+from kardia.coordinator.stores import stored
 from kardia.coordinator.syncs import sync
 from kardia.coordinator.timers import Timer, TimerKind, refuse_going_back, refuse_overtaking
 from kardia.kafka.states import ErrorCode
@@ -58,6 +60,7 @@ HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     DeleteGroups: delete_groups,
     Load: load,
     Unload: unload,
+    Stored: stored,
 }
 """Who handles which operation."""
 
@@ -99,7 +102,7 @@ class Coordinator:
         except StuckError:
             # What it waits for may come, but it has its answer.
             shard.answer(operation.number, ErrorCode.UNKNOWN_SERVER_ERROR)
-            shard.failed.add(operation.number)
+            shard.failed[operation.number] = ErrorCode.UNKNOWN_SERVER_ERROR
         return self._take_answers()
 
     def advance(self, to_ms: int) -> list[Answer]:
@@ -170,7 +173,7 @@ class Coordinator:
     def _take_answers(self) -> list[Answer]:
         taken, self._shard.answers = self._shard.answers, []
         failed = self._shard.failed
-        return [one for one in taken if one.number not in failed or one.error_code == -1] if failed else taken
+        return [one for one in taken if failed.get(one.number, one.error_code) == one.error_code] if failed else taken
 
 
 def view_of(shard: Shard, group: Group) -> View:

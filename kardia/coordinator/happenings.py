@@ -14,6 +14,7 @@ HAPPENINGS: dict[str, str] = {
     "pending_left": "a pending id left",
     "member_added": "a new member waits in its first JoinGroup; detail: its instance id",
     "member_replaced": "a static member came back under a new id; detail: the old id",
+    "member_given_back": "that could not be stored: the member has its old id again; detail: the new id",
     "session_expired": "a member was removed by its session timer",
     "join_timeout": "a new member was removed after five minutes in its first JoinGroup",
     "rebalance_timeout": "a member was removed because it did not rejoin in time",

@@ -8,16 +8,15 @@ Checks come in Kafka's order, the first that hits answers. Follows `handleJoinGr
 from __future__ import annotations
 
 from kardia.coordinator.group import Group, Member
-from kardia.coordinator.operations import Answer, Join
+from kardia.coordinator.operations import Join
 from kardia.coordinator.reactions import REACTIONS
 from kardia.coordinator.rebalances import add_member, answer_joined, prepare, prepare_or_try, try_complete, vote
 from kardia.coordinator.shard import Shard, session_key
+from kardia.coordinator.stores import Created, Replaced, answer_replaced, store
 from kardia.kafka.states import ErrorCode, GroupState
 
 MEMBER_ID_REQUIRED_FROM = 4
 """First JoinGroup version whose sender understands answer 79."""
-SKIP_ASSIGNMENT_FROM = 9
-"""First JoinGroup version whose sender understands that it leads and shall not assign."""
 
 
 def join(shard: Shard, request: Join) -> None:
@@ -39,6 +38,7 @@ def join(shard: Shard, request: Join) -> None:
         if shard.behaviour.creation_is_recorded:
             # Whatever became of the JoinGroup, also 79 and 23. As it was created: no type, no members.
             _record_creation(shard, group)
+            store(shard, Created(group.group_id, request.number))
         return
     _enter(shard, group, request)
 
@@ -162,6 +162,7 @@ def _replace(shard: Shard, group: Group, request: Join, old_id: str) -> None:
         group.leader = request.new_id
     shard.happen(group.group_id, "member_replaced", request.new_id, old_id)
     shard.arm_session(group, member)
+    before = member.protocols, member.session_timeout_ms, member.rebalance_timeout_ms
     _update(shard, group, member, request)
 
     if group.state is GroupState.PREPARING:
@@ -170,34 +171,14 @@ def _replace(shard: Shard, group: Group, request: Join, old_id: str) -> None:
         if behaviour.completing_replacement_rebalances:
             prepare(shard, group, _why("static member replaced", request))
         else:
-            _answer_replaced(shard, group, member, request, leader_before)
+            answer_replaced(shard, group, member, request, leader_before)
     elif not behaviour.replacement_is_recorded:
-        _answer_replaced(shard, group, member, request, leader_before)
+        answer_replaced(shard, group, member, request, leader_before)
     elif vote(shard, group) == group.protocol_name:
         shard.record(group, {one.member_id: one.assignment for one in group.members.values()})
-        _answer_replaced(shard, group, member, request, leader_before)
+        store(shard, Replaced(group.group_id, request.number, member, request, old_id, leader_before, *before))
     else:
         prepare(shard, group, _why("static member replaced", request))
-
-
-def _answer_replaced(shard: Shard, group: Group, member: Member, request: Join, leader_before: str | None) -> None:
-    """Answer with the generation as it is. Older senders get the leader's id from before, so that none leads."""
-    group.end_wait(member)
-    skips = shard.behaviour.skips_assignment and request.version >= SKIP_ASSIGNMENT_FROM
-    leads = group.leader == member.member_id
-    shard.answers.append(
-        Answer(
-            request.number,
-            shard.now_ms,
-            int(ErrorCode.NONE),
-            generation_id=group.generation_id,
-            leader=(group.leader if skips else leader_before) or "",
-            member_id=member.member_id,
-            protocol_name=group.protocol_name,
-            members=group.listing() if skips and leads else (),
-            skip_assignment=skips and leads,
-        )
-    )
 
 
 def _update(shard: Shard, group: Group, member: Member, request: Join) -> None:

@@ -142,7 +142,19 @@ class Unload(NamedTuple):
     number: int
 
 
-Operation = Join | Sync | Heartbeat | Leave | Commit | TxnCommit | TxnEnd | OffsetDelete | DeleteGroups | Load | Unload
+class Stored(NamedTuple):
+    """The record that was written for request `of` is stored, or could not be: then with the error that its sender is
+    told. Only where `CoordinatorSettings.appends_take_time`."""
+
+    number: int
+    group_id: str
+    of: int
+    error_code: int = 0
+
+
+Operation = (
+    Join | Sync | Heartbeat | Leave | Commit | TxnCommit | TxnEnd | OffsetDelete | DeleteGroups | Load | Unload | Stored
+)
 
 
 def groups_of(operation: Operation) -> tuple[str, ...]:

@@ -96,6 +96,7 @@ def unload(shard: Shard, _: Unload) -> None:
             shard.dismiss_sync(member, ErrorCode.NOT_COORDINATOR)
         _drop_timers(shard, group)
     shard.groups.clear()
+    shard.stores.clear()
     shard.loaded = False
     if shard.behaviour.retention_counts_from_load:
         shard.timers.cancel(EXPIRE_KEY)

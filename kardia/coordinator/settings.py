@@ -16,6 +16,8 @@ class CoordinatorSettings(NamedTuple):
     offsets_retention_ms: int = 604_800_000
     """offsets.retention.minutes: seven days."""
     offsets_retention_check_interval_ms: int = 600_000
+    appends_take_time: bool = False
+    """No property: a record is stored when the operation `Stored` says so, and not at once."""
     started_at_ms: int = 0
     """When the broker started: a Scala broker looks for expired offsets every interval from here. The shard is loaded
     at this instant, with nothing in it."""

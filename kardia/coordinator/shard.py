@@ -8,6 +8,7 @@ Decides nothing; the rules are in `joins`, `syncs`, `heartbeats`, `leaves`, `com
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from kardia.coordinator.behaviour import Behaviour
 from kardia.coordinator.choices import Choose
@@ -19,6 +20,9 @@ from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.timers import Key, TimerKind, Timers
 from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kardia.kafka.states import LEGAL_MOVES, ErrorCode, GroupState
+
+if TYPE_CHECKING:
+    from kardia.coordinator.stores import Store
 
 
 class Shard:
@@ -37,8 +41,10 @@ class Shard:
         self.happenings: list[Happening] = []
         self.topic_ids: dict[str, str] = {}
         """Ids of the cluster's topics by name; empty where nobody says which topics there are."""
-        self.failed: set[int] = set()
-        """Requests that were answered -1 while they wait: what they waited for is not answered."""
+        self.failed: dict[int, ErrorCode] = {}
+        """Requests that were answered with an error while they wait: what they waited for is not answered."""
+        self.stores: dict[int, Store] = {}
+        """By number of its request: what a record holds up that is not stored yet."""
 
     # -- saying ---------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """SyncGroup: members fetch their assignment, the leader brings them all.
 
-Records commit at once, so a leader's SyncGroup makes the group Stable in the instant it arrives. Follows `doSyncGroup`
-and `validateSyncGroup` (Scala), `classicGroupSync` (Java).
+A leader's SyncGroup makes the group Stable when its record is stored. Follows `doSyncGroup` and `validateSyncGroup`
+(Scala), `classicGroupSync` (Java).
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from kardia.coordinator.group import Group, Member
 from kardia.coordinator.operations import Sync
 from kardia.coordinator.reactions import REACTIONS
-from kardia.coordinator.rebalances import answer_synced, propagate
+from kardia.coordinator.rebalances import answer_synced
 from kardia.coordinator.shard import Shard, sync_key
+from kardia.coordinator.stores import Assigned, store
 from kardia.kafka.states import ErrorCode, GroupState
 
 
@@ -65,13 +66,6 @@ def _react(shard: Shard, group: Group, member: Member, request: Sync) -> None:
         return
     member.waiting_sync = request.number  # An older one of the same member is never answered.
     if group.leader == member.member_id:
-        _assign(shard, group, dict(request.assignments))
-
-
-def _assign(shard: Shard, group: Group, assignments: dict[str, bytes]) -> None:
-    """The leader's assignments are recorded, handed out, and the group is Stable; who is missing gets empty bytes."""
-    shard.record(group, assignments)
-    for member in group.members.values():
-        member.assignment = assignments.get(member.member_id, b"")
-    propagate(shard, group, ErrorCode.NONE)
-    shard.move(group, GroupState.STABLE, "assignment stored")
+        assignments = dict(request.assignments)
+        shard.record(group, assignments)
+        store(shard, Assigned(group.group_id, request.number, group.generation_id, assignments))

@@ -29,6 +29,7 @@ from kardia.coordinator.operations import (
     MemberView,
     OffsetDelete,
     Operation,
+    Stored,
     Sync,
     TxnCommit,
     TxnEnd,
@@ -222,6 +223,11 @@ class Context:
     def delete(self, group: str = GROUP) -> int:
         """DeleteGroups; returns the error code."""
         return self.send(DeleteGroups(self._number(), (group,))).error
+
+    def store(self, *requests: Request, error: int = 0) -> None:
+        """The records of these requests are stored, or could not be."""
+        for request in requests:
+            self.send(Stored(self._number(), GROUP, request.number, error))
 
     def move(self) -> Context:
         """The coordinator moves: unloaded and loaded in one instant."""

@@ -160,7 +160,10 @@ def test_every_happening_of_the_list_can_happen() -> None:
         transactional.txn_commit()
         transactional.end_transaction(commits=False)
         transactional.delete_offsets("orders")
-        for one in (group, full, nobody, late, never_syncs, transactional):
+        slow = Context(version).stable("A", instances=True)
+        slow.reconfigure(appends_take_time=True)
+        slow.store(slow.join("B", instance="a"), error=15)
+        for one in (group, full, nobody, late, never_syncs, transactional, slow):
             one.happened("")
             told |= {happening.kind for happening in one.happenings}
     assert told == set(HAPPENINGS)

@@ -136,7 +136,7 @@ class Coverage:
             for view in step.after.values():
                 if view is not None:
                     self.counts[Cell(AWAY, "Load", "", view.state)] += 1
-        if operation is None or isinstance(operation, ops.Load | ops.Unload):
+        if operation is None or isinstance(operation, ops.Load | ops.Unload | ops.Stored):
             return
         own = next((answer for answer in step.answers if answer.number == operation.number), None)
         kind = type(operation).__name__

@@ -74,7 +74,7 @@ class ConsumerCoordinator(Stepped):
             handler(self._shard, operation)
         except StuckError:
             self._shard.answer(operation.number, ErrorCode.UNKNOWN_SERVER_ERROR)
-            self._shard.classic.failed.add(operation.number)
+            self._shard.classic.failed[operation.number] = ErrorCode.UNKNOWN_SERVER_ERROR
 
     def group_ids(self) -> tuple[str, ...]:
         """Groups in memory, sorted."""
@@ -141,7 +141,7 @@ class ConsumerCoordinator(Stepped):
     def _take_answers(self) -> list[ConsumerAnswer]:
         taken = super()._take_answers()
         failed = self._shard.classic.failed
-        return [one for one in taken if one.number not in failed or one.error_code == -1] if failed else taken
+        return [one for one in taken if failed.get(one.number, one.error_code) == one.error_code] if failed else taken
 
     def _fire(self, timer: Timer) -> None:
         """Timers that a group of the other kind has left behind do nothing."""

@@ -51,5 +51,5 @@ class ConsumerSettings(NamedTuple):
             self.group_max_size,
             self.offsets_retention_ms,
             self.offsets_retention_check_interval_ms,
-            self.started_at_ms,
+            started_at_ms=self.started_at_ms,
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator.operations import Answer, Join, Load, Operation, TxnEnd, Unload, View
+from kardia.coordinator.operations import Answer, Join, Load, Operation, Stored, TxnEnd, Unload, View
 from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.driven import Driven
@@ -39,6 +39,10 @@ class Oracle(Driven):
                 self._release.load(operation.group_max_size)
             else:
                 self._release.unload()
+            return self._answered()
+        if isinstance(operation, Stored):
+            self._release.store(operation.error_code)
+            self._release.settle()
             return self._answered()
         if isinstance(operation, Join) and operation.new_id:
             self._ids.will_be(operation.new_id)

@@ -1,6 +1,7 @@
 """The one partition of __consumer_offsets that the Java coordinator writes to and is loaded from, held in memory.
 
-An append is committed at once: the high watermark follows in the same call.
+An append is committed at once: the high watermark follows in the same call, or, where appends take time, when it is
+told to.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ _RUNTIME = "org.apache.kafka.coordinator.common.runtime."
 class JavaLog:
     """Offers the runtime its PartitionWriter and its CoordinatorLoader."""
 
-    def __init__(self, partition: Any) -> None:
-        """An empty log."""
+    def __init__(self, partition: Any, *, holds: bool = False) -> None:
+        """An empty log. `holds`: what is appended is committed by `store`."""
         self._partition = partition
+        self._holds = holds
         self._end = 0
         self._batches: list[tuple[int, Any]] = []
         self._listeners: list[Any] = []
@@ -55,6 +57,11 @@ class JavaLog:
         self._held = self._future()
         return self._held
 
+    def store(self) -> None:
+        """Everything is committed that was appended."""
+        for listener in self._listeners:
+            listener.onHighWatermarkUpdated(self._partition, self._end)
+
     def wipe(self) -> None:
         """Forget all records."""
         self._end = 0
@@ -63,15 +70,15 @@ class JavaLog:
     def _deregister(self, _partition: Any, listener: Any) -> None:
         self._listeners = [kept for kept in self._listeners if not kept.equals(listener)]
 
-    def _append(self, partition: Any, _guard: Any, records: Any, *_version: Any) -> int:
+    def _append(self, _partition: Any, _guard: Any, records: Any, *_version: Any) -> int:
         start = self._end
         # The runtime uses its buffer again: keep the bytes.
         kept = self._buffer.allocate(records.sizeInBytes())
         kept.put(records.buffer())
         self._batches.append((start, kept))
         self._end += int(records.lastBatch().get().lastOffset()) + 1
-        for listener in self._listeners:
-            listener.onHighWatermarkUpdated(partition, self._end)
+        if not self._holds:
+            self.store()
         return self._end
 
     def _load(self, _partition: Any, playback: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import jpype
 
 from kardia.coordinator.operations import View
+from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_log import JavaLog
 from tests.truth.oracle.jvm import MadeUp, either, field, jclass
@@ -45,7 +46,8 @@ class JavaRelease:
         self._instances: dict[str, str | None] = {}
         self._partition = jclass("org.apache.kafka.common.TopicPartition")("__consumer_offsets", 0)
         self._events = jclass(_EVENTS)()
-        self._log = JavaLog(self._partition)
+        holds = isinstance(settings, CoordinatorSettings) and settings.appends_take_time
+        self._log = JavaLog(self._partition, holds=holds)
         self._pending_join = field(_GROUP + "classic.ClassicGroup", "pendingJoinMembers")
         self._make()
         try:
@@ -195,6 +197,12 @@ class JavaRelease:
         self.service.onResignation(0, jclass("java.util.OptionalInt").of(self._epoch))
         self.settle()
         self._groups = None
+
+    def store(self, error_code: int) -> None:
+        """Everything is stored that was written. That something could not be is found out by the coordinator's own
+        timer, and nothing is done here."""
+        if not error_code:
+            self._log.store()
 
     def settle(self) -> None:
         """Run every event that waits."""

@@ -1,4 +1,5 @@
-"""The replica manager under the Scala coordinator, made up: appends succeed at once and can be read again at a load."""
+"""The replica manager under the Scala coordinator, made up: appends succeed at once, or when they are told to, and can
+be read again at a load."""
 
 from __future__ import annotations
 
@@ -18,8 +19,10 @@ _STORAGE = "org.apache.kafka.storage.internals.log."
 class ScalaLog:
     """One partition of __consumer_offsets. `replica_manager` is what the coordinator is given."""
 
-    def __init__(self) -> None:
-        """An empty log."""
+    def __init__(self, *, holds: bool = False) -> None:
+        """An empty log. `holds`: whether an append has succeeded is said by `store`."""
+        self._holds = holds
+        self._held: list[tuple[Any, Any, int]] = []
         self.meanwhile: Callable[[], None] | None = None
         """Called once, in the next load."""
         self._end = 0
@@ -33,7 +36,8 @@ class ScalaLog:
         self._fetched = either(_STORAGE + "FetchDataInfo", "kafka.server.FetchDataInfo")
         self._offset = either(_STORAGE + "LogOffsetMetadata", "kafka.server.LogOffsetMetadata")
         self._stored = jclass("org.apache.kafka.common.requests.ProduceResponse$PartitionResponse")
-        self._none = jclass("org.apache.kafka.common.protocol.Errors").NONE
+        self._errors = jclass("org.apache.kafka.common.protocol.Errors")
+        self._none = self._errors.NONE
         self._map = jclass("scala.collection.immutable.Map$Map1")
         self._control = jclass("org.apache.kafka.common.record.ControlRecordType")
         self._marker = jclass("org.apache.kafka.common.record.EndTransactionMarker")
@@ -109,6 +113,7 @@ class ScalaLog:
         """Forget all records."""
         self._end = 0
         self._batches.clear()
+        self._held.clear()
 
     def end_transaction(self, producer_id: int, commits: bool) -> None:
         """The marker of a transaction is written."""
@@ -127,7 +132,16 @@ class ScalaLog:
         entry = entries.iterator().next()
         start = self._end
         self._keep(entry._2())
-        callback.apply(self._map(entry._1(), self._stored(self._none, start, -1, 0)))
+        self._held.append((callback, entry._1(), start))
+        if not self._holds:
+            self.store(0)
+
+    def store(self, error_code: int) -> None:
+        """Tell who appended that it is stored, or the error with which it could not be."""
+        error = self._errors.forCode(jpype.JShort(error_code))
+        held, self._held = self._held, []
+        for callback, partition, start in held:
+            callback.apply(self._map(partition, self._stored(error, start, -1, 0)))
 
     def _keep(self, records: Any) -> None:
         kept = self._buffer.allocate(records.sizeInBytes())

@@ -21,6 +21,7 @@ from tests.truth.oracle.scala_log import ScalaLog
 from tests.truth.oracle.scala_values import items
 
 _GROUP = "kafka.coordinator.group."
+REQUEST_TIMED_OUT = 7
 _ATOMIC = "java.util.concurrent.atomic.AtomicLong"
 
 
@@ -37,7 +38,7 @@ class ScalaRelease:
         self._instances: dict[str, str | None] = {}
         self.armed_sessions: list[str] = []
         """GROUP-MEMBER of every session timer in the order of arming; the driver empties it."""
-        self._log = ScalaLog()
+        self._log = ScalaLog(holds=settings.appends_take_time)
         self._metrics = jclass("org.apache.kafka.common.metrics.Metrics")()
         self._coordinator: Any = None
         self._offset_config = either("org.apache.kafka.coordinator.group.OffsetConfig", _GROUP + "OffsetConfig")(
@@ -140,6 +141,10 @@ class ScalaRelease:
             group_max_size,
             settings.initial_rebalance_delay_ms,
         )
+
+    def store(self, error_code: int) -> None:
+        """Everything is stored that was written, or could not be within the time limit."""
+        self._log.store(REQUEST_TIMED_OUT if error_code else 0)
 
     def load(self, group_max_size: int | None = None, meanwhile: Callable[[], None] | None = None) -> None:
         """Become coordinator, with another group.max.size if one is given: replay the log. `meanwhile` is called while
