@@ -12,6 +12,7 @@ the timers that are due then; `just_before` lets requests at an instant come bef
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 from kardia.coordinator.behaviour import behaviour_of
 from kardia.coordinator.choices import Choose
@@ -78,7 +79,7 @@ class Request:
 class Context:
     """One coordinator, one group unless a request says otherwise."""
 
-    def __init__(self, version: str, choose: Choose | None = None, **settings: int) -> None:
+    def __init__(self, version: str, choose: Choose | None = None, **settings: Any) -> None:
         settings.setdefault("group_min_session_timeout_ms", 1)
         self.version = version
         self.settings = CoordinatorSettings(**settings)
@@ -88,7 +89,7 @@ class Context:
         self._requests = 0
         self._at_ms = 0
 
-    def reconfigure(self, **settings: int) -> None:
+    def reconfigure(self, **settings: Any) -> None:
         """The broker came back with other settings; nothing but them has changed."""
         self.settings = self.settings._replace(**settings)
         self.coordinator._shard.settings = self.settings
