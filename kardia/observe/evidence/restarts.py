@@ -68,10 +68,11 @@ def note_connection(facts: Facts, event: Event, at: float) -> None:
     member = group.members.get(event.member_id) if group is not None and group.broker == facts.broker else None
     if member is None:
         return
-    if event.connection not in (member.connection, member.heard_on):
-        member.connected_at_ms = at
+    if event.connection in (member.connection, member.heard_on, member.heard_before_on):
+        return  # the one before it goes on as well, until what waits on it is answered
+    member.connected_at_ms = at
     last = member.connection if event.kind == Kind.JOIN else member.heard_on
-    if last and event.connection != last and _counts_anew(last, event.connection):
+    if last and _counts_anew(last, event.connection):
         restarted(facts, facts.broker, *_where(facts, member, event))
 
 

@@ -16,6 +16,7 @@ from kardia.observe.deadlines import deadlines
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import habits, polls
 from kardia.observe.moves.loads import ABSENT_MS
+from kardia.observe.requests.handling import heard_at, is_late
 from kardia.observe.state.group import NEVER, Group, Member
 
 _HEARTBEAT, _COMMIT, _FETCH = int(Kind.HEARTBEAT), int(Kind.COMMIT), int(Kind.FETCH)
@@ -31,6 +32,10 @@ def take(facts: Facts, event: Event, at: float) -> bool:
         return _take_fetch(facts, event)
     if (kind != _HEARTBEAT and kind != _COMMIT) or event.error_code != 0:
         return False
+    if kind == _HEARTBEAT and event.handled_at_ms != event.decided_at_ms:
+        if is_late(event.handled_at_ms, event.decided_at_ms):
+            return False
+        at = heard_at(event.handled_at_ms, event.decided_at_ms)
     group = facts.groups.get(event.group_id)
     if group is None or not _at_rest(facts, group):
         return False

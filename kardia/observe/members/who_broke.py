@@ -47,7 +47,8 @@ _AT_ONCE = frozenset({int(Kind.HEARTBEAT), int(Kind.COMMIT)})
 
 def heard(member: Member, event: Event) -> None:
     """Keep of a heartbeat what tells later who broke it."""
-    member.heard_on = event.connection
+    if event.connection != member.heard_on:
+        member.heard_before_on, member.heard_on = member.heard_on, event.connection
     if event.detail is not None or member.throttled_ms:
         member.throttled_ms = float((event.detail or {}).get("throttle_ms", 0.0))
 

@@ -272,7 +272,7 @@ def begun_anew(facts: Facts, group: Group, begin: float, end: float) -> None:
     group.broke_at_ms = begin
     for member in (*group.members.values(), *(over.member for over in group.ended.values())):
         # None of them lives any more, and their numbers are given again. One that is said to have ended may be back.
-        member.connection = member.heard_on = ""
+        member.connection = member.heard_on = member.heard_before_on = ""
     loads.take_back_since(facts, group, begin, end)
     if loads.has_answered_since(group, end):
         # It has answered since, but what it answered may have been heartbeats, before it had loaded the group.

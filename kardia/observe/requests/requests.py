@@ -21,7 +21,7 @@ from kardia.observe.members import habits, leaving, lives, polls, who_broke
 from kardia.observe.members.identity import identify, learn_library, says_library
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import rebalance, signs
-from kardia.observe.requests.handling import took_effect
+from kardia.observe.requests.handling import heard_at, is_late, took_effect
 from kardia.observe.state.entries import Left, SentBack
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
 from kardia.observe.timers import timeouts
@@ -38,6 +38,8 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
     """Heartbeat: 0 and 27 renew the session, 25 and 82 say that the member is gone, the rest says nothing."""
     group = moves.group_of(observer, event)
     error = event.error_code
+    if error in (NONE, REBALANCE_IN_PROGRESS):
+        at = heard_at(event.handled_at_ms, event.decided_at_ms)
     if error in (NONE, REBALANCE_IN_PROGRESS) and left_just_now(observer, group, event.member_id, at):
         return
     if error == NONE:
@@ -53,7 +55,7 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
         elif at > group.steady_at_ms:
             group.steady_at_ms = at
         who_broke.heard(member, event)
-        renew(observer, group, member, at)
+        _renew_by_heartbeat(observer, group, member, event, at)
     elif error == REBALANCE_IN_PROGRESS:
         member = group.members.get(event.member_id)
         if member is None:
@@ -65,12 +67,18 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
             return
         signs.on_told(observer, group, member, at)
         who_broke.heard(member, event)
-        renew(observer, group, member, at)
+        _renew_by_heartbeat(observer, group, member, event, at)
         if member.rebalance_notified_at_ms < 0:
             member.rebalance_notified_at_ms = at
         timeouts.predict_straggler(observer, group, member, at)
     else:
         on_refused(observer, group, event, at)
+
+
+def _renew_by_heartbeat(observer: Facts, group: Group, member: Member, event: Event, at: float) -> None:
+    renew(observer, group, member, at)
+    if is_late(event.handled_at_ms, event.decided_at_ms) and member.session_renewed_at_ms == at:
+        member.doubtful_at_ms = at
 
 
 def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> bool:

@@ -93,6 +93,8 @@ class Member:
     """Since when it comes by another connection than that of its first JoinGroup; NEVER if it does not."""
     heard_on: str = ""
     """Connection of its last heartbeat."""
+    heard_before_on: str = ""
+    """Of its last heartbeat by another one: what waits there is answered still."""
     throttled_ms: float = 0.0
     """For that long a quota muted its connection after that heartbeat."""
     fetched_at_ms: float = NEVER

@@ -1,8 +1,9 @@
 """A broker in virtual time: network threads and handler threads around the cluster's coordinators, and its request log.
 
 A request takes effect where Kafka lets it: in the handler thread (Scala), or a moment later in the coordinator's own
-(Java), where what writes a record is answered some 5 ms later (`group.coordinator.append.linger.ms`). A connection is
-not read while a request of it is unanswered. Timers fire late, in the way of `late`.
+(Java). What writes a record is answered when it is stored: some 5 ms later (`group.coordinator.append.linger.ms`,
+Java), more where other replicas have to have it, seconds where one of them stands still. A connection is not read while
+a request of it is unanswered. Timers fire late, in the way of `late`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 SAID_MS = 0.3
 """From a step of the coordinator to its line in `server.log`."""
+
+STORED_WITHIN_MS = 5_000.0
+"""`offsets.commit.timeout.ms`: who waits longer for a record is told that it is not stored. It may be so later."""
 
 NETWORK_THREADS = 3
 """`num.network.threads`; new connections go to them in turn."""
@@ -90,6 +94,8 @@ class Broker:
         """Mean time until the other replicas of `__consumer_offsets` have a record; 0 where it has but one."""
         self.stands_to_ms = 0.0
         """Until then its process stands still (SIGSTOP, a starved machine): sockets take what comes, nothing else."""
+        self.stores_from_ms = 0.0
+        """Until then nothing that it appends is stored: a replica in sync stands still."""
         self._stored_at_ms: dict[int, float] = {}
         """Shard -> when the last record of its coordinator is stored."""
         self._behind: dict[str, Callable[[], None]] = {}
@@ -171,9 +177,7 @@ class Broker:
             return
         asked.number = operation.number
         if not self.java:
-            stores = isinstance(operation, Sync) and bool(operation.assignments)  # Stable when the record is stored
-            wait_ms = self._append_ms() if stores else 0.0
-            self.world.at(handled_at_ms + wait_ms, lambda: self._act(asked, operation))
+            self.world.at(handled_at_ms, lambda: self._act(asked, operation))
             return
         soon = handled_at_ms + chance.uniform(0.05, 0.4)
         self.world.at(soon, lambda: self._come_to(asked, operation))
@@ -182,7 +186,7 @@ class Broker:
         """A Java coordinator takes the requests of a group in the order in which they came."""
         for group_id in groups_of(operation):
             self._behind.pop(group_id, _nothing)()
-        if isinstance(operation, Sync) and operation.assignments:
+        if isinstance(operation, Sync) and operation.assignments and not self.cluster.tells_stored:
             stored_ms = self.world.random.uniform(5.0, 8.0)  # Stable when the record is stored
             self.world.after(stored_ms, lambda: self._act(asked, operation))
         elif isinstance(operation, Leave) and self._chance.random() < 0.1:
@@ -217,23 +221,28 @@ class Broker:
 
     def answered(self, asked: Asked, answer: Answer, operation: Operation | None, recorded: bool) -> None:
         """The coordinator has an answer, by `operation` or by a timer; `recorded`: it wrote a record in that step."""
-        linger_ms = 0.0
-        may_write = isinstance(operation, Join | Beat | ShareBeat | StreamsBeat)
-        writes = isinstance(operation, (Commit, Leave)) or (may_write and recorded)
-        if self.java and operation is asked.operation and writes:
-            linger_ms = self.world.random.uniform(4.0, 9.0) + self._append_ms()
-        elif isinstance(operation, Commit) or (isinstance(operation, Join) and recorded):
-            linger_ms = self._append_ms()
-        if operation is not None and asked.operation is operation and self.cluster.waits(operation):
-            shard, now_ms = shard_of(groups_of(operation)[0]), self.world.now_ms
-            # What writes nothing is answered when that is stored which was written before it.
-            linger_ms = max(linger_ms, self._stored_at_ms.get(shard, 0.0) - now_ms)
-            self._stored_at_ms[shard] = now_ms + linger_ms
+        now_ms, linger_ms = self.world.now_ms, 0.0
+        if operation is not None and asked.operation is operation:
+            shard = shard_of(groups_of(operation)[0])
+            may_write = isinstance(operation, Join | Beat | ShareBeat | StreamsBeat) and not self.cluster.tells_stored
+            writes = isinstance(operation, Commit) or (isinstance(operation, Leave) and self.java)
+            if writes or (may_write and recorded):
+                linger_ms = self.stored_in_ms(shard)
+            elif self.cluster.waits(operation):
+                # What writes nothing is answered when that is stored which was written before it.
+                linger_ms = max(0.0, self._stored_at_ms.get(shard, 0.0) - now_ms)
+            if linger_ms > STORED_WITHIN_MS:
+                linger_ms, answer = STORED_WITHIN_MS, self.cluster.not_stored(operation, int(now_ms + STORED_WITHIN_MS))
         self.world.after(linger_ms, lambda: self._finish(asked, answer))
 
-    def _append_ms(self) -> float:
-        """How long a coordinator waits until a record is stored; its own thread goes on meanwhile."""
-        return self.replicated_ms * self._chance.uniform(0.5, 1.5)
+    def stored_in_ms(self, shard: int) -> float:
+        """How long it takes until a record that the coordinator of a shard writes now is stored, and all before it."""
+        now_ms = self.world.now_ms
+        at_ms = max(now_ms, self.stores_from_ms) + self.replicated_ms * self._chance.uniform(0.5, 1.5)
+        if self.java:
+            at_ms += self.world.random.uniform(4.0, 9.0)
+        self._stored_at_ms[shard] = at_ms = max(at_ms, self._stored_at_ms.get(shard, 0.0))
+        return at_ms - now_ms
 
     def _finish(self, asked: Asked, answer: Answer | None) -> None:
         """The answer is known: it is written, the line appears, the connection is read again."""

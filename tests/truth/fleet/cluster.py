@@ -23,6 +23,7 @@ from kardia.coordinator.operations import (
     Join,
     Load,
     Operation,
+    Stored,
     Sync,
     Unload,
     View,
@@ -33,8 +34,8 @@ from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.timers import TimerKind
 from kardia.events import shard_of
 from kardia.kafka.sessions import Coordinator as Implementation
-from kardia.kafka.states import ErrorCode, GroupState
-from tests.truth.fleet.broker import Asked, Broker
+from kardia.kafka.states import ErrorCode
+from tests.truth.fleet.broker import STORED_WITHIN_MS, Asked, Broker
 from tests.truth.fleet.offsets_topic import OffsetsTopic
 from tests.truth.fleet.old_lines import TextLog, is_text
 from tests.truth.fleet.old_server_lines import OldNarrator
@@ -46,6 +47,10 @@ Kinds = tuple[TimerKind, ...]
 """What one timer thread fires."""
 
 ALL_KINDS: Kinds = tuple(TimerKind)
+
+NOT_STORED = {True: ErrorCode.COORDINATOR_NOT_AVAILABLE, False: ErrorCode.REQUEST_TIMED_OUT}
+"""Whether the coordinator is Java's -> the error of what could not be stored in time. In Scala's it becomes 27 where a
+group could not be."""
 
 RETURNS_AFTER_MS = 5_000.0
 """A shard returns to a broker after that at the earliest. Sooner, nobody may have asked in between, and the request log
@@ -99,7 +104,10 @@ class Cluster:
         self.java = behaviour.coordinator is Implementation.JAVA
         self._behaviour = behaviour
         self._settings = CoordinatorSettings(
-            initial_rebalance_delay_ms=initial_delay_ms, started_at_ms=int(START_MS), group_max_size=group_max_size
+            initial_rebalance_delay_ms=initial_delay_ms,
+            started_at_ms=int(START_MS),
+            group_max_size=group_max_size,
+            appends_take_time=self.tells_stored,
         )
         self.brokers = [Broker(world, self, number + 1, java=self.java, seed=seed) for number in range(brokers)]
         self.truths = {group_id: self._new_truth(group_id) for group_id in groups}
@@ -125,10 +133,17 @@ class Cluster:
             self._groups.setdefault(shard, []).append(group_id)
             self.shards[shard] = Shard(self.brokers[shard % brokers])
 
-    def waits(self, operation: Operation) -> bool:  # noqa: ARG002
-        """Whether an answer waits until all is stored that its coordinator wrote before: those of groups that have
-        epochs do. Those of classic groups do so too, which is not played."""
-        return False
+    tells_stored = True
+    """Whether its coordinators are told when a record is stored, and hold back themselves what waits for that."""
+
+    def waits(self, operation: Operation) -> bool:
+        """Whether an answer waits until all is stored that its coordinator wrote before. In Java's those of JoinGroup
+        and SyncGroup do not."""
+        return self.java and not isinstance(operation, Join | Sync)
+
+    def not_stored(self, operation: Operation, at_ms: int) -> Answer:
+        """What is answered to who has waited too long for a record, or for one before it."""
+        return self._refused(operation, NOT_STORED[self.java], at_ms)
 
     def _new_truth(self, group_id: str) -> Truth:
         return Truth(group_id)
@@ -208,6 +223,8 @@ class Cluster:
             self._tell(group_id, happened, operation, view, recorded=recorded)
             recorded |= self._write(group_id, coordinator, operation, more, happened)
             answers += more
+            if recorded and self.tells_stored and isinstance(operation, Join | Sync):
+                self._await_store(group_id, operation.number)
         for answer in answers:
             asked = self._asked.pop(answer.number)
             if not isinstance(operation, Unload):
@@ -215,6 +232,22 @@ class Cluster:
             if not silent:
                 asked.connection.broker.answered(asked, answer, operation, recorded)
         self._wake(group_id)
+
+    def _await_store(self, group_id: str, number: int) -> None:
+        """Tell the coordinator when the record of a request is stored, or that it could not be in time."""
+        leader = self.shards[shard_of(group_id)].leader
+        if leader is not None:
+            after_ms = leader.stored_in_ms(shard_of(group_id))
+            error = ErrorCode.NONE
+            if after_ms > STORED_WITHIN_MS:
+                after_ms, error = STORED_WITHIN_MS, NOT_STORED[True] if self.java else ErrorCode.REBALANCE_IN_PROGRESS
+            self.world.after(after_ms, partial(self._stored, leader, Stored(self.number(), group_id, number, error)))
+
+    def _stored(self, leader: Broker, told: Stored) -> None:
+        if leader.stands_still:
+            self.world.at(leader.stands_to_ms, partial(self._stored, leader, told))
+        else:
+            self._step(told.group_id, told)
 
     def _tell(
         self,
@@ -230,10 +263,8 @@ class Cluster:
         said = self._narrator.told(group_id, happened, operation, view)
         if leader is None:
             return
-        if isinstance(operation, Sync) and recorded and view is not None and view.state == GroupState.STABLE:
-            asked = self._asked.get(operation.number)
-            handled_ms = now_ms if asked is None else asked.arrived_at_ms + asked.queue_ms + asked.local_ms
-            leader.say(handled_ms, self._narrator.assignment_received(operation, view), group_id)
+        if isinstance(operation, Sync) and recorded and view is not None:
+            leader.say(now_ms, self._narrator.assignment_received(operation, view), group_id)
         for message in said:
             leader.say(now_ms, message, group_id)
 
@@ -250,10 +281,15 @@ class Cluster:
         record = coordinator.record(group_id)
         if record is not self._records[group_id]:
             self._records[group_id] = record
-            self.topic.group(group_id, record, self.world.now_ms)
+            self.topic.group(group_id, record, self.world.now_ms, self._stores_from_ms(group_id))
         if isinstance(operation, Commit) and answers and answers[0].error_code == ErrorCode.NONE:
-            self.topic.commit(group_id, operation.topic, operation.partition, operation.offset, self.world.now_ms)
+            what = operation.topic, operation.partition, operation.offset
+            self.topic.commit(group_id, *what, self.world.now_ms, self._stores_from_ms(group_id))
         return False
+
+    def _stores_from_ms(self, group_id: str) -> float:
+        leader = self.shards[shard_of(group_id)].leader
+        return 0.0 if leader is None else leader.stores_from_ms
 
     def _wake(self, group_id: str) -> None:
         """Come back when a timer thread of the broker that leads the group gets to its next timer."""
@@ -333,6 +369,14 @@ class Cluster:
             to = others[place % len(others)] if others else broker
             after_ms = failover_ms if others else down_ms + 50.0
             self.world.after(after_ms, partial(self._elect, shard_id, to, load_ms))
+
+    def stall(self, broker: Broker, for_ms: float) -> None:
+        """A replica in sync with what a broker leads stands still: nothing is stored until it goes on, or is out of
+        sync."""
+        broker.stores_from_ms = max(broker.stores_from_ms, self.world.now_ms + for_ms)
+        for group_id, truth in self.truths.items():
+            if self.shards[shard_of(group_id)].leader is broker:
+                truth.stalls.append((self.world.now_ms, broker.stores_from_ms))
 
     def sleep(self, for_ms: float) -> None:
         """The machine under all brokers stands still."""

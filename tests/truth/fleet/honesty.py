@@ -99,7 +99,8 @@ def _lives(truth: Truth, member_id: str) -> list[Life]:
 
 def _near(truth: Truth, member_id: str, at_ms: int) -> MemberView | None:
     """The member at an instant or right beside it."""
-    found = (truth.member_at(member_id, at_ms + shift) for shift in (0, NEAR_MS, -NEAR_MS))
+    near_ms = (at_ms, at_ms + NEAR_MS, at_ms - NEAR_MS, truth.unanswered_since_ms(at_ms))
+    found = (truth.member_at(member_id, one) for one in near_ms)
     return next((member for member in found if member is not None), None)
 
 
@@ -207,7 +208,8 @@ def _health(truth: Truth, row: dict[str, Any]) -> str:
     found = truth.member_at(member_id, at_ms if given_up_at is None else given_up_at - 1)
     if found is None:
         gone = any(abs(life.ended_at_ms - at_ms) <= NEAR_MS for life in _lives(truth, member_id))
-        return "" if gone else "has a deadline; it was no member"
+        unseen = any(truth.member_between(member_id, truth.unanswered_since_ms(at_ms), at_ms))
+        return "" if gone or unseen else "has a deadline; it was no member"
     said = row["session_deadline_at_ms"]
     if said is None or found.waits_for_join or found.waits_for_sync or found.session_deadline_at_ms < 0:
         return ""

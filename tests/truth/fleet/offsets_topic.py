@@ -46,12 +46,14 @@ class OffsetsTopic:
         self._ends: dict[int, int] = {}
         self._read_at_ms: dict[int, float] = {}
 
-    def group(self, group_id: str, record: GroupRecord | None, now_ms: float) -> None:
+    def group(self, group_id: str, record: GroupRecord | None, now_ms: float, stored_at_ms: float = 0.0) -> None:
         """The group's record was written, or its tombstone."""
         value = None if record is None else _group_value(record, self._group_layout)
-        self.append(group_id, struct.pack(">h", 2) + _text(group_id), value, now_ms)
+        self.append(group_id, struct.pack(">h", 2) + _text(group_id), value, now_ms, stored_at_ms=stored_at_ms)
 
-    def commit(self, group_id: str, topic: str, partition: int, offset: int, now_ms: float) -> None:
+    def commit(
+        self, group_id: str, topic: str, partition: int, offset: int, now_ms: float, stored_at_ms: float = 0.0
+    ) -> None:
         """An offset was committed."""
         key = struct.pack(">h", 1) + _text(group_id) + _text(topic) + struct.pack(">i", partition)
         at_ms = int(now_ms)
@@ -61,18 +63,29 @@ class OffsetsTopic:
             value = struct.pack(">hq", 1, offset) + _text("") + struct.pack(">qq", at_ms, at_ms + DAY_MS)
         else:
             value = struct.pack(">hqi", 3, offset, -1) + _text("") + struct.pack(">q", at_ms)
-        self.append(group_id, key, value, now_ms)
+        self.append(group_id, key, value, now_ms, stored_at_ms=stored_at_ms)
 
-    def append(self, group_id: str, key: bytes, value: bytes | None, now_ms: float, *, with_last: bool = False) -> None:
+    def append(
+        self,
+        group_id: str,
+        key: bytes,
+        value: bytes | None,
+        now_ms: float,
+        *,
+        with_last: bool = False,
+        stored_at_ms: float = 0.0,
+    ) -> None:
         """A record of a group; `value` None: a tombstone. `with_last`: in one batch with the record before it, which is
-        read as a whole."""
+        read as a whole. It is not read before it is stored."""
         shard = shard_of(group_id)
         offset = self._ends.get(shard, 0)
         self._ends[shard] = offset + 1
         late_ms = 0.0
         if not with_last:
             late_ms = 2.0 + self._chance.expovariate(0.1) + (200.0 if self._chance.random() < 0.01 else 0.0)
-        read_at_ms = self._read_at_ms[shard] = max(now_ms + late_ms, self._read_at_ms.get(shard, 0.0))
+        read_at_ms = self._read_at_ms[shard] = max(
+            max(now_ms, stored_at_ms) + late_ms, self._read_at_ms.get(shard, 0.0)
+        )
         self.records.append(TopicRecord(read_at_ms, shard, offset, int(now_ms), key, value))
 
 

@@ -30,6 +30,8 @@ class Scenario:
     restarts: bool = False
     outages: bool = False
     stops: bool = False
+    stalls: bool = False
+    """Nothing can be stored for seconds, because a replica stands still."""
     asleep: bool = False
     """The broker, its clients and the collector all stand still and wake together."""
     quiet: bool = False
@@ -72,7 +74,7 @@ class Scenario:
     @property
     def plain(self) -> bool:
         """Whether the evidence is complete and the brokers are well: then everything can be known."""
-        stands_still = self.stops or self.asleep
+        stands_still = self.stops or self.stalls or self.asleep
         upset = self.moves or self.restarts or self.outages or stands_still or self.quiet or self.reloads
         less = bool(self.protocol) and not (self.tells_session and self.requests and self.records)
         return not (self.blind or upset or less)
@@ -127,6 +129,14 @@ SCENARIOS = {
             outages=True,
         ),
         Scenario("stops", "one broker stands still (SIGSTOP) again and again, for 0.4 s to 20 s", 2, stops=True),
+        Scenario(
+            "stalls",
+            "a replica stands still again and again: nothing can be stored, for 0.7 s to 9.5 s, while consumers are "
+            "started anew",
+            2,
+            stalls=True,
+        ),
+        Scenario("stalls with records", "the same, and all of `__consumer_offsets`", 2, stalls=True, records=True),
         Scenario(
             "asleep",
             "the machine stands still again and again, for 2 s to 40 s: broker, clients and collector wake together",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Join, Leave, MemberView, Operation, Sync, View
+from kardia.coordinator.operations import Join, Leave, MemberView, Operation, Stored, Sync, View
 from kardia.events import shard_of
 from kardia.kafka.states import GroupState
 from tests.truth.fleet.lines import stamp_of
@@ -93,6 +93,14 @@ class Narrator:
                 ]
             case "member_added" if step.state == GroupState.PREPARING and isinstance(step.operation, Join):
                 return self._added(step, one.member_id, step.operation)
+            case "member_given_back" if self._java:
+                taken = step.member(one.detail)
+                whose = f"static member {one.detail} with group instance id {taken.group_instance_id if taken else ''}"
+                why = "CoordinatorWriteEvent(name=classic-group-join) timed out after 5000ms"
+                return [
+                    f"Failed to persist metadata for group {group_id} {whose} due to {why}. Reverting to old member id "
+                    f"{one.member_id}."
+                ]
             case "state":
                 return self._state(step, one)
             case "died" if not self._java:
@@ -157,6 +165,10 @@ class Narrator:
                 return f"explicit `LeaveGroup` request for ({', '.join(step.asked_to_leave)}) members."
             reason = self._client_reason(step.leave_reason)
             return f"Removing member {member_id} on LeaveGroup; client reason: {reason}"
+        if why.startswith("assignment not stored") and isinstance(operation, Stored):
+            error, gap = ("COORDINATOR_NOT_AVAILABLE", "") if self._java else ("REBALANCE_IN_PROGRESS", " ")
+            leader = step.before.leader if step.before is not None else ""
+            return f"Error {error} when storing group assignment{gap}during SyncGroup (member: {leader}){self._stop}"
         joined = operation.member_id if isinstance(operation, Join) else ""
         before = moved.partition(" to ")[0]
         if why.startswith("leader rejoined"):

@@ -35,6 +35,7 @@ WHY = (
     ("sync timeout", "sync_timeout"),
     ("static member replaced", "static_replaced"),
     ("loaded", "coordinator_loaded"),
+    ("assignment not stored", "assignment_not_stored"),
 )
 """The model's word for why a group prepares -> `trigger` of `rebalances`."""
 
@@ -75,6 +76,9 @@ class TrueRebalance:
     """When its join phase ended."""
 
 
+ANSWERED_MS = 100.0
+"""So long after everything is stored all is answered that had waited for it, and logged."""
+
 STAMPS_MS = 2
 """Two instants computed from stamps that are cut to 1 ms may be off by that much."""
 
@@ -95,6 +99,8 @@ class Truth:
         self.given_up: list[list[int]] = []
         """[given up at, taken up at]: from the end of a coordinator to the first answer of the next one, -1 while it
         lasts. Until then nobody can know that it is another one."""
+        self.stalls: list[tuple[float, float]] = []
+        """[from, to]: nothing of the group's shard could be stored, so that answers waited."""
         self._went_back_to = -1
         """Generation that a load left the group with, until the next rebalance begins; -1 else."""
         self._alive: dict[str, Life] = {}
@@ -152,6 +158,9 @@ class Truth:
             self._end(one.detail, one.at_ms, "static_replaced")
             self._begin(one.member_id, one.at_ms, old.instance_id if old else "")
             return one.member_id
+        if kind == "member_given_back":
+            self._give_back(one.member_id, one.detail)
+            return actor
         if kind in END_CAUSES:
             cause = END_CAUSES[kind]
             if kind == "left" and isinstance(operation, Leave):
@@ -193,6 +202,9 @@ class Truth:
             trigger = next(trigger for words, trigger in WHY if why.startswith(words))
             if not actor and isinstance(operation, Join):
                 actor = operation.member_id
+            last = self._views[-1] if self._views else None
+            if trigger == "assignment_not_stored" and last is not None:
+                actor = last.leader or ""
             before = self.rebalances[-1].generation_after if self.rebalances else 0
             if self.rebalances and self.rebalances[-1].generation_after < 0:
                 before = self.rebalances[-1].generation_before
@@ -201,7 +213,6 @@ class Truth:
             if trigger == "member_left" and actor:
                 cause = next(life.cause for life in reversed(self.lives) if life.member_id == actor)
                 trigger = {"left": "member_left"}.get(cause, cause)
-            last = self._views[-1] if self._views else None
             members_before = len(last.members) if last is not None else 0
             self.rebalances.append(TrueRebalance(one.at_ms, trigger, actor, before, members_before=members_before))
         elif to == GroupState.STABLE and self.rebalances:
@@ -213,7 +224,7 @@ class Truth:
         if not member_id or member_id not in self._alive:
             member_id = operation.new_id
         waits = {member.member_id for member in view.members if member.waits_for_join}
-        if member_id in waits or current.joined_at_ms == at_ms:
+        if (member_id in waits and current.joined_at_ms < 0) or current.joined_at_ms == at_ms:
             current.joins.setdefault(member_id, at_ms)
 
     def _loaded(self, view: View | None, at_ms: int) -> None:
@@ -229,6 +240,13 @@ class Truth:
     def _begin(self, member_id: str, at_ms: int, instance_id: str) -> None:
         life = self._alive[member_id] = Life(member_id, at_ms, instance_id=instance_id)
         self.lives.append(life)
+
+    def _give_back(self, member_id: str, taker_id: str) -> None:
+        """The one who took a seat was never told so, and whose seat it was goes on."""
+        self.lives.remove(self._alive.pop(taker_id))
+        life = next(one for one in reversed(self.lives) if one.member_id == member_id)
+        life.ended_at_ms, life.cause = -1, ""
+        self._alive[member_id] = life
 
     def _end(self, member_id: str, at_ms: int, cause: str) -> None:
         life = self._alive.pop(member_id, None)
@@ -249,7 +267,7 @@ class Truth:
 
     def unanswered_since_ms(self, at_ms: float) -> float:
         """What was asked for since then may not have been answered by an instant."""
-        return at_ms
+        return min((begin for begin, end in self.stalls if begin <= at_ms <= end + ANSWERED_MS), default=at_ms)
 
     def converted_just_before(self, at_ms: float) -> bool:  # noqa: ARG002
         """Whether the group changed its protocol so shortly before an instant that no reader of its records knew it."""

@@ -30,6 +30,8 @@ def plan(cluster: Cluster, stories: dict[str, GroupStory], scenario: Scenario, s
         _plan_outages(cluster, stories, chance, end_ms)
     if scenario.stops:
         _plan_stops(cluster, chance, end_ms)
+    if scenario.stalls:
+        _plan_stalls(cluster, stories, chance, end_ms)
     if scenario.asleep:
         _plan_sleeps(cluster, stories, chance, end_ms)
     if scenario.records and scenario.protocol not in ("share", "streams"):
@@ -67,6 +69,21 @@ def _plan_stops(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
     while at_ms < end_ms - 15_000:
         for_ms = chance.choice((400.0, 1_500.0, 4_000.0, 9_000.0, 20_000.0))
         cluster.world.at(at_ms, partial(chance.choice(cluster.brokers).stop, for_ms))
+        at_ms += for_ms + chance.uniform(8_000, 20_000)
+
+
+def _plan_stalls(cluster: Cluster, stories: dict[str, GroupStory], chance: random.Random, end_ms: float) -> None:
+    """A replica in sync stands still again and again, so that nothing can be stored, for less than the time limit of a
+    record or for longer; some consumers are started anew meanwhile."""
+    at_ms = START_MS + chance.uniform(15_000, 25_000)
+    clients = [client for story in stories.values() for client in story.clients]
+    while at_ms < end_ms - 15_000:
+        for_ms = chance.choice((700.0, 2_000.0, 4_000.0, 5_500.0, 9_500.0))
+        cluster.world.at(at_ms, partial(cluster.stall, chance.choice(cluster.brokers), for_ms))
+        for client in chance.sample(clients, len(clients) // 4):
+            killed_at_ms = at_ms + chance.uniform(-2_000, for_ms)
+            cluster.world.at(killed_at_ms, client.kill)
+            cluster.world.at(killed_at_ms + chance.uniform(200, 4_000), client.start)
         at_ms += for_ms + chance.uniform(8_000, 20_000)
 
 

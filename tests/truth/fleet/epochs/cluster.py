@@ -166,6 +166,8 @@ class EpochCluster(Cluster):
         if shard.leader is not None and not shard.loading:
             self._step(group_id, resolve)  # type: ignore[arg-type]
 
+    tells_stored = False
+
     def waits(self, operation: Any) -> bool:
         """See `Cluster.waits`."""
         group_id = groups_of(operation)[0]
