@@ -97,6 +97,7 @@ TRIGGER = {
     "sync_timeout": SOON,
     "pending_expired": MINOR,
     "removed_by_admin": MINOR,
+    "assignment_not_stored": SOON,
     "unknown": BLIND,
 }
 SEVERITY = {"critical": OVER, "warning": ALARM, "info": PLAIN}

@@ -86,6 +86,7 @@ TRIGGERS = (
     "leader_rejoined",
     "static_replaced",
     "removed_by_admin",
+    "assignment_not_stored",
     "coordinator_loaded",
     "topic_metadata",
     "unknown",

@@ -18,6 +18,7 @@ const TRIGGERS = {
   leader_rejoined: "is the leader and joined again",
   static_replaced: "came back under its instance id",
   removed_by_admin: "was removed by an administrator",
+  assignment_not_stored: "led, and its assignments could not be stored",
   coordinator_loaded: "the coordinator loaded the group",
   topic_metadata: "the topics changed",
 };

@@ -12,7 +12,7 @@ from kardia.coordinator.operations import Join
 from kardia.coordinator.reactions import REACTIONS
 from kardia.coordinator.rebalances import add_member, answer_joined, prepare, prepare_or_try, try_complete, vote
 from kardia.coordinator.shard import Shard, session_key
-from kardia.coordinator.stores import Created, Replaced, answer_replaced, store
+from kardia.coordinator.stores import Replaced, answer_replaced, store
 from kardia.kafka.states import ErrorCode, GroupState
 
 MEMBER_ID_REQUIRED_FROM = 4
@@ -38,7 +38,6 @@ def join(shard: Shard, request: Join) -> None:
         if shard.behaviour.creation_is_recorded:
             # Whatever became of the JoinGroup, also 79 and 23. As it was created: no type, no members.
             _record_creation(shard, group)
-            store(shard, Created(group.group_id, request.number))
         return
     _enter(shard, group, request)
 

@@ -143,8 +143,9 @@ class Unload(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The record that was written for request `of` is stored, or could not be: then with the error that its sender is
-    told. Only where `CoordinatorSettings.appends_take_time`."""
+    """The record that was written for request `of` is stored, or could not be in time: then with the error that its
+    sender is told; or something that was written before a request could not be, which waits for that as well (Java).
+    Only where `CoordinatorSettings.appends_take_time`."""
 
     number: int
     group_id: str

@@ -45,15 +45,7 @@ class Replaced:
     rebalance_timeout_ms: int
 
 
-@dataclass(frozen=True)
-class Created:
-    """A JoinGroup made the group (Java)."""
-
-    group_id: str
-    number: int
-
-
-Store = Assigned | Replaced | Created
+Store = Assigned | Replaced
 
 
 def store(shard: Shard, one: Store) -> None:
@@ -66,28 +58,38 @@ def store(shard: Shard, one: Store) -> None:
 
 def stored(shard: Shard, operation: Stored) -> None:
     """The record of a request is stored, or could not be. Without effect when nothing waits for it any more."""
-    one = shard.stores.pop(operation.of, None)
+    one, error = shard.stores.pop(operation.of, None), ErrorCode(operation.error_code)
     if one is not None:
-        _done(shard, one, ErrorCode(operation.error_code))
+        _done(shard, one, error)
+    elif error is not ErrorCode.NONE:
+        _give_up_waiting(shard, operation.group_id, operation.of, error)
 
 
 def _done(shard: Shard, one: Store, error: ErrorCode) -> None:
     group = shard.groups.get(one.group_id)
-    if isinstance(one, Created):
-        waits = group is not None and any(member.waiting_join == one.number for member in group.members.values())
-        if error is not ErrorCode.NONE and waits:
-            # The group goes on as if the JoinGroup waited; what it waits for is answered to nobody.
-            shard.answer_join(one.number, error, "")
-            shard.failed[one.number] = error
-    elif group is None:
+    if group is None:
         return
-    elif isinstance(one, Assigned):
+    if isinstance(one, Assigned):
         if group.state is GroupState.COMPLETING and group.generation_id == one.generation_id:
             _assign(shard, group, one.assignments, error)
     elif error is ErrorCode.NONE:
         _take_over(shard, group, one)
     elif one.member.member_id == one.request.new_id:
         _give_back(shard, group, one, error)
+
+
+def _give_up_waiting(shard: Shard, group_id: str, number: int, error: ErrorCode) -> None:
+    """A request that holds up nothing waits, and something before it could not be stored in time (Java). It is answered
+    so, and the group goes on as if it waited: what it waits for is answered to nobody."""
+    group = shard.groups.get(group_id)
+    members = () if group is None else group.members.values()
+    if any(member.waiting_join == number for member in members):
+        shard.answer_join(number, error, "")
+    elif any(member.waiting_sync == number for member in members):
+        shard.answer(number, error)
+    else:
+        return
+    shard.failed[number] = error
 
 
 def _assign(shard: Shard, group: Group, assignments: dict[str, bytes], error: ErrorCode) -> None:

@@ -23,6 +23,7 @@ _BEGAN = {
     "leader_rejoined": "the leader, {who}, rejoined: it saw other partitions or topics, or was asked to",
     "static_replaced": "the static member {who} came back with another subscription",
     "removed_by_admin": "an admin removed {who}",
+    "assignment_not_stored": "the assignments that the leader, {who}, had sent could not be stored in time",
     "coordinator_loaded": "another coordinator took the group over",
     "topic_metadata": "the topics changed",
     "unknown": "something that cannot be told from what was read",

@@ -32,11 +32,16 @@ Moves = Sequence[tuple[int, Operation]]
 
 
 def join(
-    number: int, place: int, life: int, member_id: str = "", protocols: tuple[tuple[str, bytes], ...] = RANGE
+    number: int,
+    place: int,
+    life: int,
+    member_id: str = "",
+    protocols: tuple[tuple[str, bytes], ...] = RANGE,
+    group_id: str = "g",
 ) -> Join:
     """A JoinGroup of static member `place` in one of its lives."""
     where = ("c", "/10.0.0.1", 10_000 + life, 20_000 + life)
-    return Join(number, 9, "g", member_id, f"i{place}", *where, "consumer", protocols, None, named(place, life))
+    return Join(number, 9, group_id, member_id, f"i{place}", *where, "consumer", protocols, None, named(place, life))
 
 
 def named(place: int, life: int) -> str:
@@ -105,6 +110,22 @@ def histories(version: str) -> dict[str, Moves]:
         "assignments are stored late": (*assigned, (6_000, stored(14, 12))),
         "assignments are not stored in time": (*assigned, (late, lost(14, 12, version)), (9_000, stored(15, 12))),
         "a member comes before they are stored": (*assigned, (4_000, join(14, 3, 1)), (6_000, stored(15, 12))),
+        "a JoinGroup waits behind a seat": (
+            *taken,
+            (3_500, join(11, 3, 1)),
+            (late, lost(12, 10, version)),
+            *(((3_500 + IN_TIME_MS, lost(13, 11, version)),) if version[0] == "4" else ()),
+            (9_000, join(14, 1, 1, named(1, 1))),
+            (9_500, join(15, 2, 1, named(2, 1))),
+        ),
+        "a SyncGroup waits behind another's seat": (
+            *again,
+            (3_000, join(12, 4, 1, group_id="h")),
+            (3_100, sync(13, 2, 1, 3)),
+            *(((3_100 + IN_TIME_MS, lost(14, 13, version)),) if version[0] == "4" else ()),
+            (9_000, sync(15, 1, 1, 3, leads=True)),
+            (9_100, stored(16, 15)),
+        ),
         "the group cannot be created in time": (
             (0, join(1, 1, 1)),
             *(((IN_TIME_MS, lost(2, 1, version)),) if version[0] == "4" else ()),

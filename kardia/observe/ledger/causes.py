@@ -273,5 +273,7 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
     certainty: Certainty = "exact" if current.members_before >= 0 and join.replaces_surely else "provisional"
     if trigger == "metadata_changed" and not group.leader:
         certainty = "provisional"  # of a group that was a consumer group a moment ago it may be the leader
+    if not join.member_id:
+        certainty = "provisional"  # it was answered without the id that it has
     at, by = join.came
     return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty, by)

@@ -199,7 +199,7 @@ NOT_REPLICATED_AFTER_MS = 1_000.0
 def moved(facts: Facts, group: Group, event: Event, at: float) -> None:
     """This broker does not lead the group: nothing about the member follows; what it said last stands. A broker
     that loads it leads it, so the one before does not."""
-    if _was_served(event):
+    if was_served(event):
         _note_served(facts, group, event)
         return
     if group.broker == facts.broker or (group.broker and event.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
@@ -207,7 +207,7 @@ def moved(facts: Facts, group: Group, event: Event, at: float) -> None:
         give_up(facts, group, at)
 
 
-def _was_served(event: Event) -> bool:
+def was_served(event: Event) -> bool:
     """Whether the coordinator did what was asked, and could not store it in time: it leads the group."""
     waited_ms = event.decided_at_ms - event.handled_at_ms
     return event.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE and waited_ms >= NOT_REPLICATED_AFTER_MS

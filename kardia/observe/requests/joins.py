@@ -22,7 +22,7 @@ from kardia.observe.members import lives, polls
 from kardia.observe.members.identity import identify
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import generations, rebalance, signs
-from kardia.observe.requests import dismissed, refusals
+from kardia.observe.requests import dismissed, not_stored, refusals
 from kardia.observe.requests.handling import AT_ONCE_MS, told_between, took_effect
 from kardia.observe.requests.requests import CLASSIC, NONE, heard_steady, notice, on_refused
 from kardia.observe.state.entries import HandedOut
@@ -35,6 +35,8 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
     group = moves.group_of(observer, event)
     if event.error_code == ErrorCode.MEMBER_ID_REQUIRED:
         _note_handed_out(observer, group, event, at)
+    elif not_stored.is_told(observer, event) and (event.group_instance_id or event.member_id):
+        not_stored.on_join(observer, group, event, at)
     elif event.error_code in COORDINATOR_MOVED:
         moves.moved(observer, group, event, at)
     elif event.error_code == NONE:

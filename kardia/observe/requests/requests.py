@@ -21,6 +21,7 @@ from kardia.observe.members import habits, leaving, lives, polls, who_broke
 from kardia.observe.members.identity import identify, learn_library, says_library
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import rebalance, signs
+from kardia.observe.requests import not_stored
 from kardia.observe.requests.handling import heard_at, is_late, took_effect
 from kardia.observe.state.entries import Left, SentBack
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
@@ -181,9 +182,10 @@ def tell_fenced(observer: Facts, group: Group, member_id: str, at: float) -> Non
 
 
 def on_commit(observer: Facts, event: Event, at: float) -> None:
-    """OffsetCommit: an accepted one of a member renews its session at its handling, before the record is written."""
+    """OffsetCommit: an accepted one of a member renews its session at its handling, before the record is written, and
+    so whether that could be stored in time or not: Scala's coordinator answers REQUEST_TIMED_OUT then."""
     group = moves.group_of(observer, event)
-    if event.error_code != NONE:
+    if event.error_code not in (NONE, ErrorCode.REQUEST_TIMED_OUT):
         if event.error_code == REBALANCE_IN_PROGRESS:
             note_asked(group, event, at)
             member = group.members.get(event.member_id)
@@ -224,7 +226,11 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
     group = moves.group_of(observer, event)
     note_asked(group, event, at)
     member = group.members.get(event.member_id)
-    if event.error_code == NONE:
+    if not_stored.is_told(observer, event) and (event.detail or {}).get("assignments"):
+        not_stored.on_leaders_sync(observer, group, event, at)
+        if member is not None:
+            renew(observer, group, member, at)
+    elif event.error_code == NONE:
         if member is None:
             if left_just_now(observer, group, event.member_id, at):
                 return
@@ -279,14 +285,15 @@ def _sent_back(observer: Facts, group: Group, member: Member, event: Event, at: 
 def on_leave(observer: Facts, event: Event, at: float) -> None:
     """LeaveGroup: each entry is judged alone; the first accepted one makes a Stable group prepare a rebalance."""
     group = moves.group_of(observer, event)
-    if event.error_code in COORDINATOR_MOVED:
+    served = moves.was_served(event)
+    if event.error_code in COORDINATOR_MOVED and not served:
         moves.moved(observer, group, event, at)
         return
-    begun_at_ms, by = took_effect(event, observer.coordinator)
+    begun_at_ms, by = (at, None) if served else took_effect(event, observer.coordinator)
     at = at if by is None else max(begun_at_ms, min(at, by))
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
-        if error == NONE:
-            member_id = asked_id or group.instances.get(instance_id or "", "")
+        member_id = asked_id or group.instances.get(instance_id or "", "")
+        if error == NONE or (served and member_id in group.members):
             if not _left_before_it_joined(observer, group, member_id, event, reason or "", at, by):
                 _left(observer, group, member_id, asked_id or "", event, reason or "", at, by)
         elif error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
@@ -321,7 +328,12 @@ def _left(
     """A member left, at `at` or up to `by`. `asked_id`: empty where it was named by its instance id alone."""
     if left_just_now(observer, group, member_id, at):
         return  # it ended a join phase by leaving, and was taken out with it
-    member = group.members.get(member_id)
+    member, over = group.members.get(member_id), group.ended.get(member_id)
+    if member is None and over is not None and over.cause == "unknown" and at <= over.ended_at_ms:
+        # It was missed in the next generation already: its answer waited for what was written before.
+        cause, certainty = leaving.why(observer, group, over.member, event, asked_id, reason)
+        lives.correct(observer, group, over, at, cause, certainty, by)
+        return
     if member is None and asked_id:
         member = notice(observer, group, event._replace(member_id=asked_id), at)
     if member is None:

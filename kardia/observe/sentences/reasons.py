@@ -36,6 +36,7 @@ _BY_WORDS = (
     ("Adding new member ", "member_joined"),
     ("on heartbeat expiration", "session_expired"),
     ("on pending sync request expiration", "sync_timeout"),
+    ("when storing group assignment", "assignment_not_stored"),
     ("re-joining group during Stable", "leader_rejoined"),
     ("Updating metadata for static member ", "static_replaced"),
     ("because static member ", "static_replaced"),

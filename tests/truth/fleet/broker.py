@@ -230,7 +230,7 @@ class Broker:
                 linger_ms = self.stored_in_ms(shard)
             elif self.cluster.waits(operation):
                 # What writes nothing is answered when that is stored which was written before it.
-                linger_ms = max(0.0, self._stored_at_ms.get(shard, 0.0) - now_ms)
+                linger_ms = self.all_stored_in_ms(shard)
             if linger_ms > STORED_WITHIN_MS:
                 linger_ms, answer = STORED_WITHIN_MS, self.cluster.not_stored(operation, int(now_ms + STORED_WITHIN_MS))
         self.world.after(linger_ms, lambda: self._finish(asked, answer))
@@ -243,6 +243,10 @@ class Broker:
             at_ms += self.world.random.uniform(4.0, 9.0)
         self._stored_at_ms[shard] = at_ms = max(at_ms, self._stored_at_ms.get(shard, 0.0))
         return at_ms - now_ms
+
+    def all_stored_in_ms(self, shard: int) -> float:
+        """How long it takes until everything is stored that the coordinator of a shard has written."""
+        return max(0.0, self._stored_at_ms.get(shard, 0.0) - self.world.now_ms)
 
     def _finish(self, asked: Asked, answer: Answer | None) -> None:
         """The answer is known: it is written, the line appears, the connection is read again."""

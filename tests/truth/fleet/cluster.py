@@ -223,8 +223,8 @@ class Cluster:
             self._tell(group_id, happened, operation, view, recorded=recorded)
             recorded |= self._write(group_id, coordinator, operation, more, happened)
             answers += more
-            if recorded and self.tells_stored and isinstance(operation, Join | Sync):
-                self._await_store(group_id, operation.number)
+            if self.tells_stored and isinstance(operation, Join | Sync):
+                self._await_store(group_id, operation.number, recorded=recorded)
         for answer in answers:
             asked = self._asked.pop(answer.number)
             if not isinstance(operation, Unload):
@@ -233,14 +233,18 @@ class Cluster:
                 asked.connection.broker.answered(asked, answer, operation, recorded)
         self._wake(group_id)
 
-    def _await_store(self, group_id: str, number: int) -> None:
-        """Tell the coordinator when the record of a request is stored, or that it could not be in time."""
-        leader = self.shards[shard_of(group_id)].leader
-        if leader is not None:
-            after_ms = leader.stored_in_ms(shard_of(group_id))
-            error = ErrorCode.NONE
-            if after_ms > STORED_WITHIN_MS:
-                after_ms, error = STORED_WITHIN_MS, NOT_STORED[True] if self.java else ErrorCode.REBALANCE_IN_PROGRESS
+    def _await_store(self, group_id: str, number: int, *, recorded: bool) -> None:
+        """Tell the coordinator when the record of a request is stored, or that it could not be in time; Java's the
+        latter as well of what was written before a request that has none."""
+        shard = shard_of(group_id)
+        leader = self.shards[shard].leader
+        if leader is None or not (recorded or self.java):
+            return
+        after_ms = leader.stored_in_ms(shard) if recorded else leader.all_stored_in_ms(shard)
+        error = ErrorCode.NONE
+        if after_ms > STORED_WITHIN_MS:
+            after_ms, error = STORED_WITHIN_MS, NOT_STORED[True] if self.java else ErrorCode.REBALANCE_IN_PROGRESS
+        if recorded or error is not ErrorCode.NONE:
             self.world.after(after_ms, partial(self._stored, leader, Stored(self.number(), group_id, number, error)))
 
     def _stored(self, leader: Broker, told: Stored) -> None:

@@ -116,6 +116,9 @@ def _precise(result: Score, truth: Truth, member_id: str, row: dict[str, Any]) -
     if row["outcome"] == "averted" and truth.converted_between(row["predicted_at_ms"], half_ms):
         result.count("predictions undone by a conversion")  # records tell of it a second later
         return
+    if truth.unanswered_since_ms(half_ms) < half_ms:
+        result.count("predictions while answers waited")  # which nobody knew then
+        return
     # A renewal in the very ms in which half has passed has no order with it: both are cut to 1 ms.
     around = [truth.member_at(member_id, at_ms) for at_ms in (half_ms, half_ms - STAMPS_MS)]
     sure = "" if row["certainty_when_made"] == "inferred" else " (provisional)"

@@ -135,7 +135,10 @@ def _member(truth: Truth, row: dict[str, Any]) -> str:
 
 
 def _has_successor(truth: Truth, member_id: str, at_ms: int) -> bool:
-    """Whether by an instant a life was over, replaced or evicted, and another one had its instance id."""
+    """Whether by an instant a life was over, replaced or evicted, and another one had its instance id, if only until it
+    had to be given back."""
+    if any(one == member_id and from_ms <= at_ms + NEAR_MS for one, from_ms, _ in truth.lent):
+        return True
     over = [one for one in _lives(truth, member_id) if 0 <= one.ended_at_ms <= at_ms + NEAR_MS]
     return any(
         other.instance_id == one.instance_id != "" and one.ended_at_ms <= other.joined_at_ms <= at_ms + NEAR_MS

@@ -101,6 +101,8 @@ class Truth:
         lasts. Until then nobody can know that it is another one."""
         self.stalls: list[tuple[float, float]] = []
         """[from, to]: nothing of the group's shard could be stored, so that answers waited."""
+        self.lent: list[tuple[str, int, int]] = []
+        """[member, from, to]: somebody else had its seat, to whom it could not be given for good."""
         self._went_back_to = -1
         """Generation that a load left the group with, until the next rebalance begins; -1 else."""
         self._alive: dict[str, Life] = {}
@@ -159,7 +161,7 @@ class Truth:
             self._begin(one.member_id, one.at_ms, old.instance_id if old else "")
             return one.member_id
         if kind == "member_given_back":
-            self._give_back(one.member_id, one.detail)
+            self._give_back(one.member_id, one.detail, one.at_ms)
             return actor
         if kind in END_CAUSES:
             cause = END_CAUSES[kind]
@@ -241,10 +243,11 @@ class Truth:
         life = self._alive[member_id] = Life(member_id, at_ms, instance_id=instance_id)
         self.lives.append(life)
 
-    def _give_back(self, member_id: str, taker_id: str) -> None:
+    def _give_back(self, member_id: str, taker_id: str, at_ms: int) -> None:
         """The one who took a seat was never told so, and whose seat it was goes on."""
         self.lives.remove(self._alive.pop(taker_id))
         life = next(one for one in reversed(self.lives) if one.member_id == member_id)
+        self.lent.append((member_id, life.ended_at_ms, at_ms))
         life.ended_at_ms, life.cause = -1, ""
         self._alive[member_id] = life
 

@@ -1,0 +1,75 @@
+"""Requests whose answer says that nothing could be stored in time: what they did all the same, and what was undone.
+
+A replica in sync stands still, and for seconds nothing that a coordinator writes is stored. It has done what was asked
+when it was handled; who waits longer than `offsets.commit.timeout.ms` is told so, with COORDINATOR_NOT_AVAILABLE or, by
+Scala's coordinator of what a group waits for, REBALANCE_IN_PROGRESS. A heartbeat, a commit and a LeaveGroup have taken
+effect. A static member that took a seat has not: the member before has it again. Of a leader's assignments everybody
+who waits for them is told in one instant, and a rebalance begins. Sources: `kardia/coordinator/stores.py`, which is
+held against Kafka's own classes.
+"""
+
+from __future__ import annotations
+
+from kardia.events import Event
+from kardia.kafka.sessions import Coordinator
+from kardia.kafka.states import ErrorCode, GroupState
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.phases import STAMP_MS
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import lives
+from kardia.observe.moves.moves import was_served
+from kardia.observe.rebalance.rebalance import begin, settle
+from kardia.observe.requests import dismissed, refusals
+from kardia.observe.state.group import NEVER, Cause, Group
+
+STORED_WITHIN_MS = 5_000.0
+"""`offsets.commit.timeout.ms` by default. Scala's coordinator gives the same answer to who waits in a group that begins
+to rebalance meanwhile, which another setting than this would be taken for."""
+
+
+def is_told(facts: Facts, event: Event) -> bool:
+    """Whether the answer to a JoinGroup or SyncGroup says so."""
+    if facts.coordinator is Coordinator.JAVA:
+        return was_served(event)
+    waited_ms = event.decided_at_ms - event.handled_at_ms
+    in_time = STORED_WITHIN_MS - STAMP_MS <= waited_ms <= STORED_WITHIN_MS + LATE_MS
+    return in_time and event.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """A JoinGroup: who has an id waits still, in a rebalance that is under way since it was handled, and is answered to
+    nobody. Of who has none but a seat, whoever had that has it again, with a session that begins anew. It is not sure
+    that the seat was taken by it: in a rebalance under way nothing of it has to be stored."""
+    if event.member_id:
+        dismissed.on_join(facts, group, event, at)
+        return
+    seated = group.members.get(group.instances.get(event.group_instance_id, ""))
+    if seated is not None:
+        if seated.joined_at_ms < event.handled_at_ms:
+            lives.begin_in_doubt(facts, group, seated, at)
+        return
+    instance_id = event.group_instance_id
+    ended = (one for one in group.ended.values() if one.member.instance_id == instance_id)
+    over = max(ended, key=lambda one: one.ended_at_ms, default=None)
+    if over is not None and event.handled_at_ms <= over.ended_at_ms <= at and over.cause == "static_replaced":
+        lives.reinstate(facts, group, over, at, certainty="inferred")
+    else:
+        refusals.note_waiting(facts, group, event, at)  # somebody new, by an id that nobody knows
+
+
+def on_leaders_sync(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """A leader's SyncGroup: the assignments that it brought are nobody's, and a rebalance begins. Whoever waited for
+    them may have been read before, and have shown that it has begun."""
+    if event.generation_id != group.generation:
+        return
+    leader = group.members.get(event.member_id)
+    client_id, instance_id = (leader.client_id, leader.instance_id) if leader is not None else ("", "")
+    why = Cause(at, "assignment_not_stored", event.member_id, client_id, instance_id)
+    current = group.rebalance
+    if group.state == GroupState.COMPLETING:
+        if current is not None and not current.settled:
+            settle(facts, group, current)
+        if group.rebalance is current:  # else somebody left right after the join phase, and began this one
+            begin(facts, group, why, NEVER, len(group.members))
+    elif current is not None and current.cause is None and abs(at - current.rebalance_notified_at_ms) <= STAMP_MS:
+        current.cause, current.started_at_ms = why, at
