@@ -476,6 +476,8 @@ class Observer(Intake):
         for member in group.members.values() if changed else found:
             said_at = member.health_at_ms
             urgent = (changed or member.is_in_danger) and clock > said_at
+            # One that was taken for ended waits for no sample.
+            urgent |= member.sample_due_at_ms < 0 and clock - said_at >= self.settings.health_sample_ms
             if urgent or said_at < 0 or looked_at.get(member.member_id):
                 self._write_health(group_at, member)
             self.samples.keep(group, member, self.settings.health_sample_ms)

@@ -94,11 +94,13 @@ def _show_assigned(observer: Facts, group: Group, at: float) -> None:
 
 def _may_explain(group: Group, why: Cause) -> None:
     """A LeaveGroup while a rebalance is under way of which it is not known what began it: that may have been this one,
-    if others were told of the rebalance in the same instant."""
-    current, at = group.rebalance, why.at
+    if others were told of the rebalance in the same instant or later, where its answer waited to be stored."""
+    current, at, last = group.rebalance, why.at, group.previous
     if current is None or current.cause is not None or current.joined_at_ms >= 0:
         return
-    told_then = abs(at - current.rebalance_notified_at_ms) <= STAMP_MS
+    since = max(group.steady_at_ms, NEVER if last is None else last.started_at_ms)
+    told_at = current.rebalance_notified_at_ms
+    told_then = min(since, told_at) - STAMP_MS <= at <= told_at + STAMP_MS
     if not told_then or abs(group.unsynced_at_ms - current.rebalance_notified_at_ms) <= STAMP_MS:
         current.started_at_ms = NEVER  # in the second case who did not sync in time began it
         return

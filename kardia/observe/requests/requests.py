@@ -77,9 +77,9 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
 
 
 def _renew_by_heartbeat(observer: Facts, group: Group, member: Member, event: Event, at: float) -> None:
-    renew(observer, group, member, at)
-    if is_late(event.handled_at_ms, event.decided_at_ms) and member.session_renewed_at_ms == at:
+    if is_late(event.handled_at_ms, event.decided_at_ms) and at > member.session_renewed_at_ms:
         member.doubtful_at_ms = at
+    renew(observer, group, member, at)
 
 
 def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> bool:

@@ -146,7 +146,7 @@ class Cluster:
         return self._refused(operation, NOT_STORED[self.java], at_ms)
 
     def _new_truth(self, group_id: str) -> Truth:
-        return Truth(group_id)
+        return Truth(group_id, java=self.java)
 
     def _new_coordinator(self, group_id: str) -> Coordinator:  # noqa: ARG002
         return Coordinator(self._behaviour, self._settings)

@@ -68,12 +68,12 @@ def test_the_coordinators_own_lines_sharpen_and_contradict_nothing(version: str,
 
 def test_who_fails_in_the_ms_in_which_the_join_phase_ends_begins_no_rebalance() -> None:
     """Its line comes after the answers that its end let go, by their stamps: it was the last to be waited for."""
-    run = play("3.9.2", 41, 25, SCENARIOS["server log"])
+    run = play("3.9.2", 42, 25, SCENARIOS["server log"])
     seen = observe(run)
     assert not [text for text in score(run, seen).problems if text.startswith(("exact and untrue", "rebalance"))]
-    truth = run.truths["g1"]
+    truth = run.truths["g2"]
     (one,) = [one for one in truth.rebalances if one.generation_before == 2]
     failed = [life for life in truth.lives if life.ended_at_ms == one.joined_at_ms]
     assert [life.cause for life in failed] == ["session_expired"]
-    rows = [row for row in named("rebalances", seen.rows["rebalances"]) if row["group_id"] == "g1"]
+    rows = [row for row in named("rebalances", seen.rows["rebalances"]) if row["group_id"] == "g2"]
     assert one.joined_at_ms not in {row["started_at_ms"] for row in rows}

@@ -86,9 +86,9 @@ STAMPS_MS = 2
 class Truth:
     """One group."""
 
-    def __init__(self, group_id: str) -> None:
-        """Begin before the group is there."""
-        self.group_id = group_id
+    def __init__(self, group_id: str, *, java: bool = False) -> None:
+        """Begin before the group is there. `java`: its coordinator is Java's, and the group a classic one."""
+        self.group_id, self.java = group_id, java
         self.asked: dict[int, Operation] = {}
         self.causes: dict[int, str] = {}
         """Number of a LeaveGroup -> why the client really left; clients tell it, the log may not."""
