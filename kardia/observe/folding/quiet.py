@@ -14,10 +14,10 @@ from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import deadlines
+from kardia.observe.deadlines.handling import heard_at
 from kardia.observe.facts.facts import Facts
 from kardia.observe.folding.folded import Due, Quiet, apply_one, heard
 from kardia.observe.members.identity import says_library
-from kardia.observe.requests.handling import heard_at
 from kardia.observe.requests.requests import CLASSIC
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.stretches import ARRIVED, DECIDED, HANDLED, WIDTH, Stretch

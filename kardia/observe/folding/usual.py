@@ -13,10 +13,10 @@ from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import deadlines
+from kardia.observe.deadlines.handling import heard_at, is_late
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import habits, polls
 from kardia.observe.moves.loads import ABSENT_MS
-from kardia.observe.requests.handling import heard_at, is_late
 from kardia.observe.state.group import NEVER, Group, Member
 
 _HEARTBEAT, _COMMIT, _FETCH = int(Kind.HEARTBEAT), int(Kind.COMMIT), int(Kind.FETCH)

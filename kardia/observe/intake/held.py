@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 
-from kardia.events import Event
-from kardia.stretches import DECIDED, WIDTH, Stretch
+from kardia.events import Event, Kind
+from kardia.observe.deadlines.handling import is_late
+from kardia.stretches import DECIDED, HANDLED, WIDTH, Stretch
 
 
 class Held:
@@ -19,9 +20,12 @@ class Held:
         self._by_broker: dict[str, list[Stretch]] = {}
 
     def add(self, broker: str, stretch: Stretch) -> bool:
-        """Hold a stretch; refused if its requests took effect in another order than they were logged in."""
-        decided = stretch.column(DECIDED).tolist()
+        """Hold a stretch; refused if its requests took effect in another order than they were logged in, or long before
+        they were answered."""
+        decided, handled = stretch.column(DECIDED).tolist(), stretch.column(HANDLED).tolist()
         if decided != sorted(decided):
+            return False
+        if stretch.head.kind == Kind.HEARTBEAT and handled != decided and any(map(is_late, handled, decided)):
             return False
         self._by_broker.setdefault(broker, []).append(stretch)
         return True

@@ -16,6 +16,7 @@ from typing import Any
 from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.kafka.sessions import coordinator_of_connection
+from kardia.observe.deadlines.handling import heard_at
 from kardia.observe.facts.facts import OFFSETS_BROKER, STARTS_WITHIN_MS, Facts
 from kardia.observe.intake.held import Held
 from kardia.observe.output import rows
@@ -25,6 +26,7 @@ from kardia.observe.state.settings import ObserverSettings
 from kardia.stretches import END, START, WIDTH, Stretch
 
 _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
+_HEARTBEAT = int(Kind.HEARTBEAT)
 _COMMIT, _LEAVE, _LINE = int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.COORDINATOR_LINE)
 
 LOOKED_BACK = 100
@@ -53,6 +55,8 @@ COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touch
 
 def effect_at(event: Event) -> float:
     """When a request took effect."""
+    if event.kind == _HEARTBEAT:
+        return heard_at(event.handled_at_ms, event.decided_at_ms)
     return event.handled_at_ms if event.kind in _BY_HANDLING else event.decided_at_ms
 
 
@@ -261,7 +265,10 @@ class Intake(Facts):
             stream.events += 1
             if self._seen is not None:
                 self._seen.add((event.source, event.start, event.shard))
-            source.queue.append((event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms, event))
+            at, handled_at = event.decided_at_ms, event.handled_at_ms
+            if kind in _BY_HANDLING or (kind == _HEARTBEAT and handled_at != at):
+                at = effect_at(event)
+            source.queue.append((at, event))
 
     def _accept(self, event: Event) -> None:
         source = self.sources.get(event.source) or self.new_source(event.source)
@@ -299,7 +306,7 @@ class Intake(Facts):
         if not self.coordinator_known and head.connection:
             self._recognise(head.connection)
         if not self.held.add(broker_of(head.source), stretch):
-            source.queue.extend((event.decided_at_ms, event) for event in stretch.events())
+            source.queue.extend((effect_at(event), event) for event in stretch.events())
         return source, int(stretch.numbers[END - WIDTH])
 
     def new_source(self, name: str, end: int = -1, tick_end: int = -1) -> Source:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from kardia.events import Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode
+from kardia.observe.deadlines.handling import took_effect
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import leaving, polls, who_broke
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import conversions, ends, epochs, evidence, groups, removed, silence
 from kardia.observe.moves import moves
 from kardia.observe.requests import joins, refusals
-from kardia.observe.requests.handling import took_effect
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 

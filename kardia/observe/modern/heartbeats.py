@@ -20,6 +20,7 @@ from kardia.kafka.states import (
     ModernState,
 )
 from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.handling import took_effect
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners, who_broke
 from kardia.observe.members.identity import identify
@@ -37,7 +38,6 @@ from kardia.observe.modern import (
 )
 from kardia.observe.moves import moves
 from kardia.observe.rebalance import emptied
-from kardia.observe.requests.handling import took_effect
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember

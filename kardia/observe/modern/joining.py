@@ -14,10 +14,10 @@ from dataclasses import replace
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event
 from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.handling import AT_ONCE_MS, took_effect
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.modern import ends, epochs, evidence, groups
-from kardia.observe.requests.handling import AT_ONCE_MS, took_effect
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.observe.state.modern import Bump, ModernGroup
 

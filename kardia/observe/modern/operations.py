@@ -15,6 +15,7 @@ from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState
+from kardia.observe.deadlines.handling import AT_ONCE_MS, took_effect
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
@@ -31,7 +32,6 @@ from kardia.observe.modern.record_types import (
     type_of,
 )
 from kardia.observe.moves import moves
-from kardia.observe.requests.handling import AT_ONCE_MS, took_effect
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.entries import Kept
 from kardia.observe.state.group import NEVER, Cause, Group, Member

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from kardia.certainty import Certainty
 from kardia.kafka.states import ModernState
+from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs
-from kardia.observe.requests.handling import AT_ONCE_MS
 from kardia.observe.state.group import NEVER, Group, Member
 
 REMOVED_AFTER_MS = 1_000.0

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event
+from kardia.observe.deadlines.handling import took_effect
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs, evidence
-from kardia.observe.requests.handling import took_effect
 from kardia.observe.state.group import Cause, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
 

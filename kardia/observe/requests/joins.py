@@ -16,6 +16,7 @@ from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.deadlines import GRACE_MS
+from kardia.observe.deadlines.handling import AT_ONCE_MS, told_between, took_effect
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, polls
@@ -23,7 +24,6 @@ from kardia.observe.members.identity import identify
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import generations, rebalance, signs
 from kardia.observe.requests import dismissed, not_stored, refusals
-from kardia.observe.requests.handling import AT_ONCE_MS, told_between, took_effect
 from kardia.observe.requests.requests import CLASSIC, NONE, heard_steady, notice, on_refused
 from kardia.observe.state.entries import HandedOut
 from kardia.observe.state.group import NEVER, Ended, Group, Join, Member, Rebalance

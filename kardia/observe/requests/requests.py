@@ -13,6 +13,7 @@ from kardia.kafka import sessions
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.clients import leaves
 from kardia.observe.deadlines import deadlines, pending
+from kardia.observe.deadlines.handling import heard_at, is_late, took_effect
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
@@ -22,7 +23,6 @@ from kardia.observe.members.identity import identify, learn_library, says_librar
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import rebalance, signs
 from kardia.observe.requests import not_stored
-from kardia.observe.requests.handling import heard_at, is_late, took_effect
 from kardia.observe.state.entries import Left, SentBack
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
 from kardia.observe.timers import timeouts

@@ -26,6 +26,10 @@ JAVA_DEADLINE_MS = 10
 """A Java coordinator takes a heartbeat at any time between its handling and its answer, and may answer it when what
 was written before is stored, 5 to 9 ms later. Nothing shows when it took it; both were seen in recordings."""
 
+STORED_MS = 60
+"""A record is stamped when it is written, and the group is Stable when it is stored: so much later where the broker is
+well."""
+
 LEFT_OPEN_MS = 5_000.0
 """So long after its deadline a prediction may wait for what shows its outcome."""
 
@@ -56,7 +60,7 @@ def _hidden(truth: Truth, row: dict[str, Any]) -> bool:
     """Whether what a row tells of happened, and was told, while nothing could be stored: what was asked for had no
     answer."""
     since_ms, told_at_ms = truth.unanswered_since_ms(row["at_ms"]), row["known_at_ms"]
-    return since_ms < row["at_ms"] and truth.unanswered_since_ms(told_at_ms) <= row["at_ms"]
+    return bool(since_ms < row["at_ms"] and truth.unanswered_since_ms(told_at_ms) <= row["at_ms"])
 
 
 def compare_last(result: Score, truth: Truth, stood: dict[str, list[dict[str, Any]]], until_ms: float) -> None:
@@ -176,7 +180,7 @@ def _transition(truth: Truth, row: dict[str, Any]) -> str:
             return ""
         return f"said to be a member by {cause}; it was not"
     to, bound_ms = row["to_state"], row["at_bound_ms"]
-    to_ms = at_ms + (MOST_LATE_MS if bound_ms is None else bound_ms)
+    to_ms = at_ms + (MOST_LATE_MS if bound_ms is None else bound_ms) + (STORED_MS if cause == "group record" else 0)
     if to in truth.states_between(at_ms - NEAR_MS, to_ms + NEAR_MS):
         return ""
     starts = (one.started_at_ms for one in truth.rebalances)
