@@ -10,12 +10,11 @@ from operator import itemgetter
 
 from kardia.events import Event
 from kardia.kafka.libraries import LIBRARIES
-from kardia.observe.deadlines.handling import heard_at, is_late
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import habits, polls
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import NEVER, Group, Member
-from kardia.stretches import ARRIVED, BYTES, DECIDED, HANDLED, START, WIDTH, Stretch
+from kardia.stretches import ARRIVED, BYTES, DECIDED, START, WIDTH, Stretch
 
 Due = tuple[float, str, Event]
 """(instant of its effect, broker, event)."""
@@ -35,27 +34,22 @@ class Quiet:
         self.commits: list[Due] = []
 
 
-def heard(stretches: list[Stretch]) -> list[float] | None:
-    """When the heartbeats of several stretches took effect, one after the other; None when they are not in order, or
-    that is not sure of one."""
-    times: list[float] = []
-    for stretch in stretches:
-        handled, decided = stretch.column(HANDLED), stretch.column(DECIDED)
-        if handled == decided:
-            times += decided
-            continue
-        if any(map(is_late, handled, decided)):
-            return None
-        times += map(heard_at, handled, decided)
+def decided(stretches: list[Stretch]) -> list[float] | None:
+    """Instants of several stretches one after the other; None when they are not in order."""
+    if not stretches:
+        return []
+    times = list(stretches[0].column(DECIDED))
+    for stretch in stretches[1:]:
+        times += stretch.column(DECIDED)
     return times if all(first <= second for first, second in pairwise(times)) else None
 
 
 def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
     member = quiet.member
-    beats = heard(quiet.heartbeats) or []
-    if beats:
-        group.steady_at_ms = max(group.steady_at_ms, beats[-1])
-        member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `heard`
+    heard = decided(quiet.heartbeats) or []
+    if heard:
+        group.steady_at_ms = max(group.steady_at_ms, heard[-1])
+        member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `decided`
         member.throttled_ms = 0.0
     fetches = [(stretch, max(stretch.column(ARRIVED))) for stretch in quiet.fetches]
     member.fetched_at_ms = max([member.fetched_at_ms, *(fetched_at_ms for _, fetched_at_ms in fetches)])
@@ -63,14 +57,14 @@ def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
     if LIBRARIES[member.library].taken_within_ms >= 0:
         _fetched_when_taken(observer, group, member, quiet.fetches)
     if not quiet.commits:
-        _renew_all(observer, group, member, beats)
+        _renew_all(observer, group, member, heard)
         for stretch, fetched_at_ms in fetches:
             if inside_poll:
                 _fetched_inside_poll(observer, group, member, fetched_at_ms)
             elif member.data_since_commit_at_ms < 0:
                 _fetched_beside(observer, group, member, stretch)
         return
-    moments: list[tuple[float, int, Event | None]] = [(at, 0, None) for at in beats]
+    moments: list[tuple[float, int, Event | None]] = [(at, 0, None) for at in heard]
     moments += [(at, 1, event) for at, _, event in quiet.commits]
     for stretch, fetched_at_ms in fetches:
         if inside_poll:
@@ -80,28 +74,28 @@ def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
             brought = [place for place, size in enumerate(stretch.column(BYTES)) if size > 0]
             moments += [(numbers[place * WIDTH + DECIDED], 2, None) for place in brought]
     moments.sort(key=_IN_ORDER)
-    beats = []
+    heard = []
     for at, what, event in moments:
         if what == 0:
-            beats.append(at)
+            heard.append(at)
             continue
-        _renew_all(observer, group, member, beats)
-        beats.clear()
+        _renew_all(observer, group, member, heard)
+        heard.clear()
         if event is not None:
             observer.known = max(event.logged_at_ms, at + observer.settings.hold_ms)
             renew(observer, group, member, at)
             polls.on_commit(observer, group, member, event)
         else:
             _brought(observer, group, member, at)
-    _renew_all(observer, group, member, beats)
+    _renew_all(observer, group, member, heard)
 
 
-def _renew_all(observer: Facts, group: Group, member: Member, beats: list[float]) -> None:
+def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]) -> None:
     """`requests.renew` for each instant; the same arithmetic without the calls."""
-    if not beats:
+    if not heard:
         return
     last, habit, usual = member.session_renewed_at_ms, member.usual_gap_max_ms, habits.USUAL * member.session_ms
-    for at in beats:
+    for at in heard:
         gap = at - last
         if gap > 0:
             if habit < gap < usual:

@@ -14,13 +14,12 @@ from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import deadlines
-from kardia.observe.deadlines.handling import heard_at
 from kardia.observe.facts.facts import Facts
-from kardia.observe.folding.folded import Due, Quiet, apply_one, heard
+from kardia.observe.folding.folded import Due, Quiet, apply_one, decided
 from kardia.observe.members.identity import says_library
 from kardia.observe.requests.requests import CLASSIC
 from kardia.observe.state.group import NEVER, Group, Member
-from kardia.stretches import ARRIVED, DECIDED, HANDLED, WIDTH, Stretch
+from kardia.stretches import ARRIVED, DECIDED, WIDTH, Stretch
 
 _COMMIT, _FETCH, _TELEMETRY = int(Kind.COMMIT), int(Kind.FETCH), int(Kind.TELEMETRY)
 _GROUP_RECORD, _OFFSET_RECORD = int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD)
@@ -180,8 +179,9 @@ class _Batch:
             if quiet is not None:
                 if not self._goes_on(quiet):
                     return False
-                lasts = (stretch.numbers[-WIDTH:] for stretch in quiet.heartbeats)
-                heard_at_ms = max(heard_at_ms, *(heard_at(last[HANDLED], last[DECIDED]) for last in lasts), NEVER)
+                heard_at_ms = max(
+                    heard_at_ms, *(stretch.numbers[DECIDED - WIDTH] for stretch in quiet.heartbeats), NEVER
+                )
                 heard_at_ms = max(heard_at_ms, *(at for at, _, _ in quiet.commits), NEVER)
             if member.overdue or (member.deadline >= 0 and heard_at_ms + member.session_ms <= limit):
                 return False
@@ -194,7 +194,7 @@ class _Batch:
             return False
         if max(member.session_prediction_at_ms, member.poll_prediction_at_ms, member.rebalance_prediction_at_ms) >= 0:
             return False
-        times = heard(quiet.heartbeats)
+        times = decided(quiet.heartbeats)
         if times is None:
             return False
         times += [at for at, _, _ in quiet.commits]

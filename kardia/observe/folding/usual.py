@@ -13,7 +13,7 @@ from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import deadlines
-from kardia.observe.deadlines.handling import heard_at, is_late
+from kardia.observe.deadlines.handling import is_late
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import habits, polls
 from kardia.observe.moves.loads import ABSENT_MS
@@ -32,10 +32,8 @@ def take(facts: Facts, event: Event, at: float) -> bool:
         return _take_fetch(facts, event)
     if (kind != _HEARTBEAT and kind != _COMMIT) or event.error_code != 0:
         return False
-    if kind == _HEARTBEAT and event.handled_at_ms != event.decided_at_ms:
-        if is_late(event.handled_at_ms, event.decided_at_ms):
-            return False
-        at = heard_at(event.handled_at_ms, event.decided_at_ms)
+    if kind == _HEARTBEAT and is_late(event.handled_at_ms, event.decided_at_ms):
+        return False  # what it renews is in doubt
     group = facts.groups.get(event.group_id)
     if group is None or not _at_rest(facts, group):
         return False

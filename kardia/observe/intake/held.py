@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from operator import sub
 
 from kardia.events import Event, Kind
-from kardia.observe.deadlines.handling import is_late
+from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.stretches import DECIDED, HANDLED, WIDTH, Stretch
 
 
@@ -20,12 +21,12 @@ class Held:
         self._by_broker: dict[str, list[Stretch]] = {}
 
     def add(self, broker: str, stretch: Stretch) -> bool:
-        """Hold a stretch; refused if its requests took effect in another order than they were logged in, or long before
-        they were answered."""
+        """Hold a stretch; refused if its requests took effect in another order than they were logged in, or heartbeats
+        long before they were answered."""
         decided, handled = stretch.column(DECIDED).tolist(), stretch.column(HANDLED).tolist()
         if decided != sorted(decided):
             return False
-        if stretch.head.kind == Kind.HEARTBEAT and handled != decided and any(map(is_late, handled, decided)):
+        if stretch.head.kind == Kind.HEARTBEAT and max(map(sub, decided, handled)) > AT_ONCE_MS:
             return False
         self._by_broker.setdefault(broker, []).append(stretch)
         return True

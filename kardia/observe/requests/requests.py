@@ -13,7 +13,7 @@ from kardia.kafka import sessions
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.clients import leaves
 from kardia.observe.deadlines import deadlines, pending
-from kardia.observe.deadlines.handling import heard_at, is_late, took_effect
+from kardia.observe.deadlines.handling import is_late, took_effect
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
@@ -39,8 +39,6 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
     """Heartbeat: 0 and 27 renew the session, 25 and 82 say that the member is gone, the rest says nothing."""
     group = moves.group_of(observer, event)
     error = event.error_code
-    if error in (NONE, REBALANCE_IN_PROGRESS):
-        at = heard_at(event.handled_at_ms, event.decided_at_ms)
     if error in (NONE, REBALANCE_IN_PROGRESS) and left_just_now(observer, group, event.member_id, at):
         return
     if error == NONE:
