@@ -7,6 +7,7 @@ from kardia.events import Kind
 from tests.observe.test_scenes import stable
 from tests.observe.test_what_came_first import life
 from tests.support.scene import START, Scene
+from tests.support.stories import named
 
 
 def test_a_late_answer_to_a_sync_that_found_the_rebalance_under_way_does_not_date_an_end() -> None:
@@ -57,3 +58,21 @@ def test_who_began_it_by_another_connection_may_have_begun_it_by_the_one_that_br
     row = scene.known().rebalances()[-1]
     assert (row["trigger"], row["trigger_member_id"]) == ("metadata_changed", "b")
     assert (row["started_at_ms"] - START, row["at_bound_ms"]) == (12_000, 2_000)
+
+
+def test_who_never_synced_may_have_begun_a_rebalance_that_drops_everybody() -> None:
+    """b has its generation and never sends SyncGroup; its time for that is over at 13,000. Nobody is told of the
+    rebalance that begins then, as a and c fall silent before, and 10 s later they may be dropped."""
+    scene = Scene()
+    scene.joined(
+        3_000, 1, {"a": 0.0, "b": 1.0, "c": 2.0}, session_ms=60_000, rebalance_ms=10_000, first=("a", "b", "c")
+    )
+    scene.synced(3_010, "a", "c")
+    scene.heartbeats(6_000, 12_000, "a", "c", every=1_500)
+    for at in range(13_000, 30_000, 1_000):
+        scene.fetch(at - 10, "elsewhere")
+        scene.tick(at)
+    rows = named("health", scene.known_step_by_step().rows["health"])
+    said = {row["at_ms"] - START: row["certainty"] for row in rows if row["member_id"] == "a"}
+    assert {sure for at, sure in said.items() if 12_000 < at < 22_900} == {"exact"}
+    assert {sure for at, sure in said.items() if at > 23_100} == {"provisional"}

@@ -13,7 +13,7 @@ from kardia.instants import to_rfc3339
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.deadlines import GRACE_MS
-from kardia.observe.deadlines.phases import longest_ms
+from kardia.observe.deadlines.phases import is_unsynced, longest_ms, sync_deadline
 from kardia.observe.output import epoch_status
 from kardia.observe.output.moving import Targets
 from kardia.observe.state.group import Group, Member
@@ -38,15 +38,20 @@ class GroupAt:
         return self._longest_ms
 
     def over(self) -> dict[str, float]:
-        """Member id -> since when its session is over at the earliest, unseen. One whose deadline a gap has hidden may
-        be over at any time since an answer showed that the group was Stable."""
+        """Member id -> since when its session, or its time for SyncGroup, is over at the earliest, unseen. One whose
+        deadline a gap has hidden may be over at any time since an answer showed that the group was Stable."""
         if self._over is None:
-            steady_at_ms = self.group.steady_at_ms
+            group, steady_at_ms = self.group, self.group.steady_at_ms
             self._over = {
                 other.member_id: max(other.deadline, steady_at_ms)
-                for other in self.group.members.values()
+                for other in group.members.values()
                 if other.deadline < 0 or steady_at_ms < other.deadline <= self.now
             }
+            sync_over_at = sync_deadline(group)
+            if steady_at_ms < sync_over_at <= self.now:
+                for member_id, other in group.members.items():
+                    if is_unsynced(group, other):
+                        self._over[member_id] = min(self._over.get(member_id, sync_over_at), sync_over_at)
         return self._over
 
     def pending(self) -> tuple[int, list[dict[str, Any]] | None]:
