@@ -396,3 +396,45 @@ def test_a_broker_that_wakes_and_was_replaced_meanwhile_evicts_nobody_and_leads_
         assert group is not None
         assert group.broker == "10.0.0.2:9092"
         assert sum(row["cause"] == "coordinator_loaded" for row in named("transitions", known.rows["transitions"])) == 1
+
+
+def test_what_a_broker_does_that_was_replaced_and_does_not_know_it_is_nobodys() -> None:
+    """Broker 1 stood still and woke at 20,000: it evicts everybody, lets c in, and tries to store its generation 3.
+    Broker 2 was elected at 20,450, and loaded the Empty group. Seen on three brokers 4.4.0."""
+    scene = Scene()
+    scene.elected(100, 7)
+    scene.joined(4_000, 1, {"a": 1_000, "b": 1_500}, first=("a", "b"), rebalance_ms=8_000)
+    scene.synced(4_100, "a", "b")
+    scene.heartbeats(5_000, 9_000, "a", "b", every=1_500)
+    scene.tick(9_000)
+    scene.failed(20_026, "a")
+    scene.prepares(20_030, 1, "removing member a on heartbeat expiration.", "a")
+    scene.failed(20_050, "b")
+    scene.emptied(20_051, 2)
+    scene.heartbeat(20_060, "a", error=25)
+    scene.heartbeat(20_061, "b", error=25)
+    scene.prepares(20_074, 2, "Adding new member c with group instance id null; client reason: not provided", "c")
+    scene.at_broker(2)
+    scene.elected(20_450, 8)
+    scene.loaded(20_474)
+    scene.at_broker(1)
+    scene.joined(20_585, 3, {"c": 20_058.0}, first=("c",))
+    scene._event(Kind.SYNC, 20_646, member_id="c", generation_id=3, error_code=NOT_COORDINATOR)
+    scene.joined(20_669, 4, {"c": 20_658.0})
+    scene.at_broker(2)
+    scene.joined(21_997, 3, {"d": 20_997.0, "e": 21_081.0}, first=("d", "e"))
+    scene.synced(22_014, "d", "e")
+    scene.joined(24_089, 4, {"f": 23_240.0, "d": 24_000.0, "e": 24_089.0}, first=("f",), leader="d")
+    scene.synced(24_100, "d", "e", "f")
+    scene.heartbeats(25_000, 29_000, "d", "e", "f")
+    for broker in (1, 2):
+        scene.at_broker(broker)
+        scene.tick(30_000)
+    known = scene.known()
+    told = [
+        (row["generation_before"], row["generation_after"], row["started_at_ms"] - START, row["members_after"])
+        for row in known.rebalances()
+        if not row["withdrawn"] and row["generation_after"] not in (1, 2)
+    ]
+    assert told == [(2, 3, 20_997, 2), (3, 4, 23_240, 3)]
+    assert known.alive() == {"d", "e", "f"}

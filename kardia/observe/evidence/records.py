@@ -223,6 +223,7 @@ def _on_partition_loaded(observer: Facts, event: Event, at: float) -> None:
     """All groups of a shard were loaded; of those that a line of their own has told of, that one counts."""
     for group in list(observer.groups.values()):
         if group.shard == event.shard and not group.load_told_at_ms >= at - LOADS_WITHIN_MS:
+            group.begin_lines = [line for line in group.begin_lines if line.began_at_ms > at]  # a load undoes the rest
             moves.on_load_line(observer, group, at)
 
 

@@ -32,7 +32,7 @@ def note_elected(facts: Facts, event: Event, at: float) -> None:
     shard, epoch = str(event.shard), event.generation_id
     known = facts.elected.get(shard)
     if known is None or epoch >= known.epoch or at - known.at_ms > ELECTION_STANDS_MS:
-        facts.elected[shard] = Elected(epoch, at, [])
+        facts.elected[shard] = Elected(epoch, at, [], facts.broker)
     elif facts.broker not in known.behind:
         known.behind.append(facts.broker)
 
@@ -90,8 +90,8 @@ def _goes_on(group: Group, event: Event) -> bool:
 
 
 def is_from_before(facts: Facts, event: Event) -> bool:
-    """Whether a request was answered by an earlier coordinator: long before the present one was last heard, or just
-    after it woke from a silence in which another one has loaded the group.
+    """Whether a request was answered by an earlier coordinator: long before the present one was last heard, just after
+    it woke from a silence in which another one has loaded the group, or just after another one was elected.
 
     A host that went down has lines that are read when it is back, and a broker that stood still answers what waits for
     it before it learns that it leads nothing any more: believed, it would be the coordinator again.
@@ -102,6 +102,9 @@ def is_from_before(facts: Facts, event: Event) -> bool:
     at = event.handled_at_ms
     if at < loads.heard_at_ms(group) - CLOCKS_APART_MS:
         return True
+    elected = facts.elected.get(str(group.shard))
+    if elected is not None and elected.broker != facts.broker and 0 <= event.decided_at_ms - elected.at_ms <= AWAKE_MS:
+        return True  # of what it still answers then nothing can be stored
     silences = facts.silences.get(facts.broker, ())
     return any(begin < group.loaded_at_ms < end and begin < at < end + AWAKE_MS for begin, end in silences)
 

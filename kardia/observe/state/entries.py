@@ -129,6 +129,8 @@ class Elected(NamedTuple):
     at_ms: float
     behind: list[str]
     """Brokers that took it after that with a lower one."""
+    broker: str
+    """Who took it with that one."""
 
 
 class Unjudged(NamedTuple):
