@@ -16,6 +16,7 @@ from typing import Any
 from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.kafka.sessions import coordinator_of_connection
+from kardia.kafka.states import ErrorCode
 from kardia.observe.deadlines.handling import heard_at
 from kardia.observe.facts.facts import OFFSETS_BROKER, STARTS_WITHIN_MS, Facts
 from kardia.observe.intake.held import Held
@@ -34,6 +35,9 @@ LOOKED_BACK = 100
 
 _BY_HANDLING = frozenset({int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.TXN_COMMIT)})
 """Kinds that take effect when they are handled, before the answer is known (a record is written in between)."""
+
+_TAKEN_BEFORE = frozenset({int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)})
+"""Answers to a heartbeat that wait until what was written before is stored."""
 
 REMEMBERED_MS = 2 * 1_800_000.0
 """Silences of a log, and when its broker was slow, are remembered that long: twice the longest session that brokers
@@ -54,8 +58,8 @@ COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touch
 
 
 def effect_at(event: Event) -> float:
-    """When a request took effect."""
-    if event.kind == _HEARTBEAT:
+    """When a request took effect. A heartbeat that is refused is answered as soon as it is taken."""
+    if event.kind == _HEARTBEAT and event.error_code in _TAKEN_BEFORE:
         return heard_at(event.handled_at_ms, event.decided_at_ms)
     return event.handled_at_ms if event.kind in _BY_HANDLING else event.decided_at_ms
 
