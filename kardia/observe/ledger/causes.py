@@ -72,10 +72,19 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
         if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at_ms):
             chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
         _by_what_broke(group, chosen, asked)
+        if chosen.trigger == "static_replaced" and _may_wait_to_be_stored(current, chosen, asked):
+            chosen.certainty = weaker(chosen.certainty, "provisional")
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
         return  # already written with another start: a late line does not make a second rebalance of it
     current.cause = chosen
     current.started_at_ms = chosen.at
+
+
+def _may_wait_to_be_stored(current: Rebalance, seat: Cause, asked: list[Join]) -> bool:
+    """Whether a JoinGroup that took a seat may have begun nothing, and have waited for its record until somebody else
+    began the rebalance that answered it: nobody was told of that before the next one joined."""
+    later = min((join.handled_at_ms for join in asked if join.handled_at_ms > seat.at + STAMP_MS), default=inf)
+    return later < inf and not 0 <= current.rebalance_notified_at_ms < later
 
 
 def _by_what_broke(group: Group, chosen: Cause, asked: list[Join]) -> None:

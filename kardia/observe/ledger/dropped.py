@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kardia.certainty import Certainty, weaker
 from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.deadlines.late import fired_from, near
 from kardia.observe.deadlines.missing import Missing
 from kardia.observe.deadlines.phases import STAMP_MS
@@ -167,6 +168,10 @@ def _is_doubted(group: Group, missing: Missing, member: Member, timers: Timers) 
 def _by_what_is_near(observer: Facts, group: Group, member: Member, timers: Timers) -> Dropped:
     """No timer was due, by the instants that were seen: one of them is off, or the phase began before it was seen."""
     ended_at, armed = timers.ended_at, timers.armed_at
+    if timers.unasked and timers.session_at <= ended_at + AT_ONCE_MS:
+        # A heartbeat runs from when it was taken, which may be that long before its answer.
+        known = armed > max(group.unsure_to, group.gap_at_ms) and not member.is_unsure(armed)
+        return Dropped(member, ended_at, None, "session_expired", "inferred" if known else "provisional")
     if timers.phase_at >= 0 and ended_at >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
         return Dropped(member, ended_at, None, "rebalance_timeout", "inferred")
     if timers.session_at <= ended_at + observer.settings.tolerance_ms:

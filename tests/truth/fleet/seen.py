@@ -16,8 +16,10 @@ from ingest.offline import ParsedRange, parse_range, plan, route, tick
 from ingest.offsets_records import record_event
 from ingest.offsets_source import MARGIN_MS
 from ingest.router import Directory
+from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind
 from kardia.observe import Observer, ObserverSettings
+from kardia.slowness import WINDOW_MS
 from kardia.tables import LIVE_TABLES, TABLES, Row
 from tests.truth.fleet.damage import Damage, damage_of
 from tests.truth.fleet.lines import Line
@@ -50,7 +52,8 @@ class Log:
         self._lines, self._source = lines, piece.source
         self._events = [event for lane in route(piece, directory).values() for event in lane]
         self._events.sort(key=lambda event: (event.start, event.shard))
-        self._line = self._place = self._end = self._told_end = 0
+        self._slow = sorted(piece.slow)
+        self._line = self._place = self._end = self._told_end = self._told_slow = 0
         self._last_at_ms = -1
 
     def step(self, now: float, damage: Damage) -> list[Event]:
@@ -67,7 +70,7 @@ class Log:
         lost = damage.lost_at(now)
         if lost is not None and now < lost.to_ms:
             return []  # the collector does not run, or cannot read: no tick either
-        signs = self._signs([one.stamp_at_ms for one in self._lines[first:line]], now)
+        signs = self._signs([one.stamp_at_ms for one in self._lines[first:line]], now) | self._slowness(now)
         begin, self._told_end = self._told_end, self._end
         if lost is not None:
             step = [event for event in step if event.logged_at_ms > lost.to_ms]
@@ -78,6 +81,13 @@ class Log:
         counted = sum(event.kind != Kind.GAP for event in step)
         sign = tick(self._source, begin, self._end, now, counted, counted, {}, now, signs)
         return [*damage.thinned(step, now), sign]
+
+    def _slowness(self, now: float) -> dict[str, object]:
+        """How slow the broker was in the windows that are over."""
+        first = self._told_slow
+        while self._told_slow < len(self._slow) and self._slow[self._told_slow][slowness.FROM] + WINDOW_MS <= now:
+            self._told_slow += 1
+        return {"slow": self._slow[first : self._told_slow]} if first < self._told_slow else {}
 
     def _signs(self, stamps: list[int], now: float) -> dict[str, object]:
         """When the log was alive: as the collector's own reader says it."""

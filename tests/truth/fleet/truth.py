@@ -244,7 +244,14 @@ class Truth:
         self.lives.append(life)
 
     def _give_back(self, member_id: str, taker_id: str, at_ms: int) -> None:
-        """The one who took a seat was never told so, and whose seat it was goes on."""
+        """Whose seat was taken has it again. The taker was a member only if it was told so: by a join phase that ended
+        meanwhile."""
+        last = self._views[-1] if self._views else None
+        if last is None or not any(one.member_id == taker_id and one.waits_for_join for one in last.members):
+            instance_id = self._alive[taker_id].instance_id
+            self._end(taker_id, at_ms, "static_replaced")
+            self._begin(member_id, at_ms, instance_id)
+            return
         self.lives.remove(self._alive.pop(taker_id))
         life = next(one for one in reversed(self.lives) if one.member_id == member_id)
         self.lent.append((member_id, life.ended_at_ms, at_ms))
