@@ -379,8 +379,10 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         if old.member_id in group.held:
             group.held[member_id] = group.held.pop(old.member_id)
         heard_since = old.session_renewed_at_ms > group.gap_at_ms or detail.get("leader") == old.member_id
-        # Unless it was heard since the gap, somebody may have taken its place in it.
-        how_sure: Certainty = "exact" if heard_since and not _may_be_taken_back(group, old) else "provisional"
+        # Unless it was heard since the gap, somebody may have taken its place in it; unless it was since a load,
+        # just before the broker fell.
+        unseen = _may_be_taken_back(group, old) or 0 <= old.last_heard_at_ms < group.loaded_at_ms
+        how_sure: Certainty = "exact" if heard_since and not unseen else "provisional"
         rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
         if group.leader == old.member_id:
             group.leader = member_id

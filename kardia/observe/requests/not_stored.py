@@ -14,6 +14,7 @@ from kardia.events import Event
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
 from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
@@ -34,6 +35,13 @@ def is_told(facts: Facts, event: Event) -> bool:
     waited_ms = event.decided_at_ms - event.handled_at_ms
     in_time = STORED_WITHIN_MS - STAMP_MS <= waited_ms <= STORED_WITHIN_MS + LATE_MS
     return in_time and event.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def is_told_with_leader(event: Event) -> bool:
+    """Whether a SyncGroup waited for the leader's, and was told with it. A coordinator that is given up says 16."""
+    waited_ms = event.decided_at_ms - event.handled_at_ms
+    told = event.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return told and AT_ONCE_MS < waited_ms < STORED_WITHIN_MS - STAMP_MS
 
 
 def on_join(facts: Facts, group: Group, event: Event, at: float) -> None:

@@ -228,6 +228,9 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
         not_stored.on_leaders_sync(observer, group, event, at)
         if member is not None:
             renew(observer, group, member, at)
+    elif not_stored.is_told_with_leader(event):
+        if member is not None:
+            renew(observer, group, member, at)
     elif event.error_code == NONE:
         if member is None:
             if left_just_now(observer, group, event.member_id, at):

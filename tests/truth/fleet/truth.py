@@ -77,7 +77,8 @@ class TrueRebalance:
 
 
 ANSWERED_MS = 100.0
-"""So long after everything is stored all is answered that had waited for it, and logged."""
+"""So long after everything is stored all is answered that had waited for it, and logged; and what was written so shortly
+before nothing could be stored waits for it, too."""
 
 STAMPS_MS = 2
 """Two instants computed from stamps that are cut to 1 ms may be off by that much."""
@@ -277,7 +278,8 @@ class Truth:
 
     def unanswered_since_ms(self, at_ms: float) -> float:
         """What was asked for since then may not have been answered by an instant."""
-        return min((begin for begin, end in self.stalls if begin <= at_ms <= end + ANSWERED_MS), default=at_ms)
+        hidden = (begin - ANSWERED_MS for begin, end in self.stalls if begin <= at_ms <= end + ANSWERED_MS)
+        return min(hidden, default=at_ms)
 
     def converted_just_before(self, at_ms: float) -> bool:  # noqa: ARG002
         """Whether the group changed its protocol so shortly before an instant that no reader of its records knew it."""
