@@ -13,7 +13,7 @@ from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.missing import Missing
-from kardia.observe.deadlines.phases import STAMP_MS, longest_ms, sync_deadline
+from kardia.observe.deadlines.phases import STAMP_MS, longest_ms, sync_deadline, unsynced
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
 from kardia.observe.ledger.costs import partitions_stopped_ms
@@ -111,8 +111,11 @@ def _may_explain(group: Group, why: Cause) -> None:
 
 def _somebody_else_may_have_gone(group: Group, at: float) -> bool:
     """Whether the session of somebody else may have ended before this instant: one of which it is not known when it
-    ends, or one that is over, in a group that nobody has shown to be Stable since."""
+    ends, or one that is over, in a group that nobody has shown to be Stable since; or its time for SyncGroup."""
     if not group.membership_complete:
+        return True
+    sync_over_at = sync_deadline(group)
+    if max(0.0, group.steady_at_ms - LATE_MS) < sync_over_at <= at + STAMP_MS and unsynced(group):
         return True
     return at > group.steady_at_ms and any(
         other.deadline < 0

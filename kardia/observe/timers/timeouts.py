@@ -10,7 +10,8 @@ from kardia.certainty import Certainty, weaker
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import phases
 from kardia.observe.deadlines.deadlines import GRACE_MS, sureness
-from kardia.observe.deadlines.phases import STAMP_MS, unsynced
+from kardia.observe.deadlines.late import near
+from kardia.observe.deadlines.phases import STAMP_MS, is_unsynced, unsynced
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, who_broke
 from kardia.observe.moves import loads
@@ -44,11 +45,16 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
     # An id that was handed out may have been used before that, unseen, and have begun it.
     # So may anybody be who came when a broker went on that had stood still: its timers were late then.
     sure: Certainty = "provisional" if group.pending or observer.is_quiet_at(group.broker, due) else "inferred"
+    tied = why == "session_expired" and is_unsynced(group, first) and near(due, group.unsynced_at_ms)
+    if tied:
+        sure = "provisional"  # the time for its SyncGroup was over as well
     current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", sure, by)
     current.started_at_ms = current.told_start = began
     current.told_from = group.told_state
     for member in silent if why == "sync_timeout" else [first]:
         lives.end(observer, group, member, began, why, "", sure, by)
+    if tied:
+        lives.rival(group, first.member_id)
     observer.move(group, began, GroupState.PREPARING, why, sure, by)
     watch_join_timer(observer, group, current)
 

@@ -77,8 +77,8 @@ class TrueRebalance:
 
 
 ANSWERED_MS = 100.0
-"""So long after everything is stored all is answered that had waited for it, and logged; and what was written so shortly
-before nothing could be stored waits for it, too."""
+"""So long after everything is stored all is answered that had waited for it, and logged; and what was written so
+shortly before nothing could be stored waits for it, too."""
 
 STAMPS_MS = 2
 """Two instants computed from stamps that are cut to 1 ms may be off by that much."""
