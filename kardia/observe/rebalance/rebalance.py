@@ -98,6 +98,11 @@ def _may_explain(group: Group, why: Cause) -> None:
     current, at, last = group.rebalance, why.at, group.previous
     if current is None or current.cause is not None or current.joined_at_ms >= 0:
         return
+    over = group.ended.get(why.member_id)
+    if over is not None and 0 <= over.member.rebalance_notified_at_ms <= at:
+        if over.member.rebalance_notified_at_ms < at - STAMP_MS:
+            return  # it had been told of it before
+        why.certainty = "provisional"
     since = max(group.steady_at_ms, NEVER if last is None else last.started_at_ms)
     told_at = current.rebalance_notified_at_ms
     told_then = min(since, told_at) - STAMP_MS <= at <= told_at + STAMP_MS

@@ -339,6 +339,14 @@ def _may_be_taken_back(group: Group, holder: Member) -> bool:
     return not recorded and holder.session_renewed_at_ms <= group.unsure_to
 
 
+def _may_have_been_taken_unseen(observer: Facts, group: Group, holder: Member) -> bool:
+    """Whether somebody else may have taken a seat just before the broker fell, with what it had not logged."""
+    heard_at_ms, loaded_at_ms = holder.last_heard_at_ms, group.loaded_at_ms
+    if not 0 <= heard_at_ms < loaded_at_ms:
+        return False
+    return any(begin <= loaded_at_ms and heard_at_ms < end for begin, end in observer.silences.get(group.broker, ()))
+
+
 def _correct_the_seated(observer: Facts, group: Group, instance_id: str, taken_at: float) -> None:
     """Whom silence alone had ended had its seat still, as another takes it and its end would have made a generation."""
     since = group.stable_at_ms
@@ -378,10 +386,11 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         loads.note_replaced(group, old.member_id, member_id)
         if old.member_id in group.held:
             group.held[member_id] = group.held.pop(old.member_id)
-        heard_since = old.session_renewed_at_ms > group.gap_at_ms or detail.get("leader") == old.member_id
+        named = detail.get("leader") == old.member_id
+        heard_since = old.session_renewed_at_ms > group.gap_at_ms or named
         # Unless it was heard since the gap, somebody may have taken its place in it; unless it was since a load,
         # just before the broker fell.
-        unseen = _may_be_taken_back(group, old) or 0 <= old.last_heard_at_ms < group.loaded_at_ms
+        unseen = _may_be_taken_back(group, old) or (not named and _may_have_been_taken_unseen(observer, group, old))
         how_sure: Certainty = "exact" if heard_since and not unseen else "provisional"
         rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
         if group.leader == old.member_id:
