@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kardia.events import Kind, shard_of
 from tests.observe.test_scenes import stable
 from tests.support.scene import START, Known, Scene
@@ -438,3 +440,35 @@ def test_what_a_broker_does_that_was_replaced_and_does_not_know_it_is_nobodys() 
     ]
     assert told == [(2, 3, 20_997, 2), (3, 4, 23_240, 3)]
     assert known.alive() == {"d", "e", "f"}
+
+
+@pytest.mark.parametrize(("heard", "sure"), [(False, "provisional"), (True, "exact")])
+def test_a_seat_may_have_been_taken_just_before_the_broker_fell(heard: bool, sure: str) -> None:
+    """b takes the seat of a at 13,000. Who fell at 6,500 may have let somebody else in before, in lines that were never
+    written, unless a was heard since it is back."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "x": 1.0}, first=("a", "x"), instances={"a": "one"})
+    scene.synced(3_010, "a", "x")
+    scene.heartbeats(4_000, 6_100, "a", "x", every=1_000)
+    scene.tick(11_000, last_line=6_002)
+    scene._event(Kind.JOIN, 12_000, client_id="n", error_code=LOADING, detail={})
+    scene.commit(12_100, "x", 1)
+    if heard:
+        scene.commit(12_200, "a", 1)
+    scene.replaced(13_000, "b", "one")
+    scene.tick(16_000, first_line=12_000, last_line=13_000, silences=[[6_002, 12_000]])
+    assert scene.known_step_by_step().ended()["a"] == (13_000, "static_replaced", sure)
+
+
+def test_who_had_been_told_of_a_rebalance_did_not_begin_it_by_leaving() -> None:
+    """b waited in SyncGroup and was sent back at 13,000. It leaves after that."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), session_ms=60_000)
+    for at in range(3_500, 16_000, 500):
+        scene.fetch(at, "somebody")
+        if at == 13_000:
+            scene._event(Kind.SYNC, 13_000, since=3_100, member_id="b", error_code=27, generation_id=1, detail={})
+            scene.leave(13_005, "b", reason="the consumer is being closed")
+    scene.tick(16_000)
+    rebalance = scene.known().rebalances()[-1]
+    assert (rebalance["trigger"], rebalance["trigger_member_id"]) != ("member_left", "b")
