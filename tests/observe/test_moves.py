@@ -12,7 +12,7 @@ import pytest
 from kardia.events import Kind, shard_of
 from tests.observe.test_scenes import stable
 from tests.support.scene import START, Known, Scene
-from tests.support.stories import named
+from tests.support.stories import named, standing
 
 NOT_COORDINATOR, LOADING, UNKNOWN_MEMBER, MEMBER_ID_REQUIRED = 16, 14, 25, 79
 
@@ -472,3 +472,37 @@ def test_who_had_been_told_of_a_rebalance_did_not_begin_it_by_leaving() -> None:
     scene.tick(16_000)
     rebalance = scene.known().rebalances()[-1]
     assert (rebalance["trigger"], rebalance["trigger_member_id"]) != ("member_left", "b")
+
+
+@pytest.mark.parametrize("read_whole", [True, False])
+def test_who_left_in_a_rebalance_that_was_not_stored_is_a_member_again_and_fails(read_whole: bool) -> None:
+    """n began a rebalance on broker 1, b left in it, and broker 2 loaded the generation before at 14,000: b's session
+    runs from there. `read_whole`: else the collector of broker 1 was away before, and of the rebalance nothing is
+    known. Seen on three brokers 4.4.0."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 9_500, "a", "b", every=1_500)
+    scene.tick(9_600)
+    if not read_whole:
+        scene.gap(9_600, 10_100)
+    scene.member_id_required(10_200, "n")
+    scene.leave(10_500, "b", reason="the consumer is being closed")
+    scene.tick(13_000)
+    scene.at_broker(2)
+    scene.elected(13_990, 8)
+    scene.loaded(14_000)
+    scene.at_broker(1)
+    scene._event(Kind.JOIN, 14_100, since=10_210, member_id="n", error_code=NOT_COORDINATOR, detail={})
+    scene.tick(14_200)
+    scene.at_broker(2)
+    scene.heartbeats(15_000, 23_900, "a", every=1_500)
+    scene.failed(24_003, "b")
+    scene.heartbeat(24_500, "a", error=27)
+    scene.joined(25_000, 2, {"a": 24_600.0})
+    scene.synced(25_010, "a")
+    scene.tick(27_000)
+    lives = [row for row in standing("members", scene.known().rows["members"]) if row["member_id"] == "b"]
+    assert [row["end_cause"] for row in sorted(lives, key=lambda row: row["ended_at_ms"])] == [
+        "left",
+        "session_expired",
+    ]
+    assert lives[-1]["ended_at_ms"] - START == 24_003

@@ -24,6 +24,7 @@ from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import emptied, rebalance
 from kardia.observe.state.entries import BeginLine, SaidEnd, Stored
 from kardia.observe.state.group import LOADS_WITHIN_MS, Group, Member
+from kardia.tables import LEAVE_CAUSES
 
 MAX_BEGIN_LINES = 4
 """Lines about the begin of a rebalance that are kept of a group: the answers of one may be read after the line of the
@@ -284,6 +285,12 @@ def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
     over = group.ended.get(member_id)
     if over is None:
         _on_unheard_failed(observer, group, member_id, at)
+        return
+    if over.cause in LEAVE_CAUSES and over.ended_at_ms < group.loaded_at_ms <= at:
+        # It left in a rebalance that was not stored when the coordinator changed, whose begin was not read.
+        loads.bring_back(observer, group, over, group.loaded_at_ms)
+        rebalance.end_member(observer, group, over.member, at, "session_expired", "", "exact")
+        group.ended[member_id].told = True
         return
     # That another process was seen in its seat does not end a member for good: the coordinator may take it back.
     by_what = over.cause in ("session_expired", "unknown", "static_replaced")

@@ -17,6 +17,7 @@ from kardia.observe.ledger.ledger import withdraw
 from kardia.observe.members import lives
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group
+from kardia.tables import LEAVE_CAUSES
 
 ABSENT_MS = 5_000.0
 """A group of which nobody asked for that long may have been led by another broker meanwhile, and be back."""
@@ -64,14 +65,15 @@ def restore(facts: Facts, group: Group, at: float) -> None:
         if over is None:
             group.membership_complete = False
         else:
-            _return(facts, group, over, at)
+            bring_back(facts, group, over, at)
     if not group.members:
         facts.move(group, at, GroupState.EMPTY, "coordinator_loaded", "provisional")
 
 
-def _return(facts: Facts, group: Group, over: Ended, at: float) -> None:
-    """A member that had ended is one again: its end was not stored. A sure end stays; another life begins."""
-    if stands(over.certainty):
+def bring_back(facts: Facts, group: Group, over: Ended, at: float) -> None:
+    """A member that had ended is one again: its end was not stored. A sure end stays, and one that it asked for, and
+    another life begins."""
+    if stands(over.certainty) or over.cause in LEAVE_CAUSES:
         over.member.joined_at_ms = at
         over.member.row_known = -1
     lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
