@@ -153,6 +153,32 @@ def test_a_seat_that_could_not_be_stored_is_that_of_the_member_before(coordinato
     assert known.ended() == {}
 
 
+def test_a_seat_goes_back_though_its_taker_was_let_in_by_the_end_of_a_join_phase() -> None:
+    """b2 takes the seat of b at 10,100, and its record waits. The leader joins again meanwhile, so that both are in the
+    next generation; b2 waits for its assignment until 15,100, when b has the seat again. Nobody hears of b since."""
+    scene = Scene()
+    quick = {"a": 8_000, "b": 8_000, "b2": 8_000}  # no SyncGroup is waited for of b
+    scene.joined(
+        4_000, 1, {"a": 1_000, "b": 1_500}, first=("a", "b"), instances={"a": "i-a", "b": "i-b"}, rebalance_ms=quick
+    )
+    scene.synced(4_100, "a", "b")
+    scene.heartbeats(5_000, 10_000, "a", "b", every=1_500)
+    seats = {"b2": "i-b", "a": "i-a"}
+    scene.joined(12_900, 2, {"b2": 10_100, "a": 12_900}, first=("b2",), instances=seats, leader="a", rebalance_ms=quick)
+    scene._event(
+        Kind.SYNC, 15_100, since=12_950, member_id="b2", generation_id=2, group_instance_id="i-b", error_code=82
+    )
+    scene.synced(15_200, "a", since=12_960)
+    scene.heartbeats(16_000, 25_000, "a", every=1_500)
+    scene.heartbeat(26_500, "a", error=REBALANCING)
+    scene.tick(30_000)
+    known = scene.known()
+    assert known.ended()["b2"] == (15_100, "static_replaced", "provisional")
+    assert known.ended()["b"][:2] == (25_100, "session_expired")
+    assert known.ended()["b"][2] != "exact"
+    assert known.states()[-2:] == [(15_200, "Stable"), (25_100, "PreparingRebalance")]
+
+
 def test_a_commit_that_could_not_be_stored_in_time_has_renewed_the_session() -> None:
     scene = stable("a", "b", coordinator="scala")
     scene.heartbeats(6_000, 10_000, "a", "b", every=3_000)

@@ -10,7 +10,7 @@ held against Kafka's own classes.
 
 from __future__ import annotations
 
-from kardia.events import Event
+from kardia.events import Event, Kind
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
 from kardia.lateness import LATE_MS
@@ -63,6 +63,27 @@ def on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
         lives.reinstate(facts, group, over, at, certainty="inferred")
     else:
         refusals.note_waiting(facts, group, event, at)  # somebody new, by an id that nobody knows
+
+
+def gives_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
+    """A SyncGroup that waited is told 82, when the record of who sent it, a static member that took a seat, has had its
+    time to be stored: whoever had the seat before has it again, with a session that begins anew. Its JoinGroup may have
+    been answered long before, by the end of a join phase. Another process that took the seat in that very instant would
+    show the same, so that nothing of it is sure. No SyncGroup is waited for of who has a seat again."""
+    taker = group.members.get(event.member_id)
+    if event.kind != Kind.SYNC or taker is None or at - event.handled_at_ms <= AT_ONCE_MS:
+        return False
+    if not STORED_WITHIN_MS - STAMP_MS <= at - taker.joined_at_ms <= STORED_WITHIN_MS + LATE_MS:
+        return False
+    before = (over for over in group.ended.values() if over.member.instance_id == taker.instance_id != "")
+    over = max(before, key=lambda one: one.ended_at_ms, default=None)
+    if over is None or over.cause != "static_replaced" or abs(over.ended_at_ms - taker.joined_at_ms) > STAMP_MS:
+        return False
+    lives.end(facts, group, taker, at, "static_replaced", "", "provisional")
+    lives.reinstate(facts, group, over, at, certainty="provisional").synced_generation = event.generation_id
+    if group.leader == taker.member_id:
+        group.leader = over.member.member_id
+    return True
 
 
 def on_leaders_sync(facts: Facts, group: Group, event: Event, at: float) -> None:

@@ -163,7 +163,7 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
         since = event.handled_at_ms if event.kind == Kind.JOIN else NEVER
         gone.on_gone(observer, group, event.member_id, at, since)
         who_broke.came_back(observer, group, event, at)
-    elif error == ErrorCode.FENCED_INSTANCE_ID:
+    elif error == ErrorCode.FENCED_INSTANCE_ID and not not_stored.gives_back(observer, group, event, at):
         gone.on_fenced(observer, group, event.member_id, at)
         tell_fenced(observer, group, event.member_id, at)
     elif error in COORDINATOR_MOVED:
