@@ -180,3 +180,41 @@ def test_a_java_coordinator_that_was_slow_took_it_into_a_rebalance_at_any_time_b
     assert changed(scene, "b2", "Member") == [came]
     (row,) = [row for row in standing("members", scene.known().rows["members"]) if row["member_id"] == "b2"]
     assert (row["joined_at_ms"] - START, row["at_bound_ms"]) == came
+
+
+@pytest.mark.parametrize("later_ms", [0.0, 1.0, 6.0, 10.0])
+def test_a_session_runs_from_any_instant_between_a_heartbeat_and_its_answer(later_ms: float) -> None:
+    """A Java coordinator takes it at once, and answers it when what was written before is stored; or takes it late."""
+    scene = seats()
+    scene.heartbeat(12_000 + later_ms, "b", since=12_000)
+    scene.heartbeats(12_500, 21_000, "a")
+    scene.heartbeat(22_100, "a", error=27)
+    scene.joined(22_200, 2, {"a": 22_150.0}, instances={"a": "chair-a"})
+    scene.synced(22_250, "a")
+    scene.tick(26_000)
+    known = scene.known()
+    over_from = 22_000.0 if later_ms > 1.0 else 22_000.0 + later_ms
+    assert known.ended()["b"] == (over_from, "session_expired", "exact")
+    (row,) = [row for row in known.rebalances() if row["trigger"] == "session_expired"]
+    assert row["started_at_ms"] == START + over_from
+    assert row["started_at_ms"] + row["at_bound_ms"] >= START + 22_000 + later_ms
+    assert row["certainty"] == "exact"
+
+
+@pytest.mark.parametrize(("apart_ms", "sure"), [(-8.0, "exact"), (-1.0, "provisional"), (4.0, "provisional")])
+def test_of_two_sessions_the_first_is_not_known_that_were_over_within_that_time(apart_ms: float, sure: str) -> None:
+    """The heartbeat of b is handled at 12,000 and answered 6 ms later, that of c is taken at once."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0, "c": 0.0}, first=("a", "b", "c"))
+    scene.synced(3_010, "a", "b", "c")
+    scene.heartbeats(6_000, 9_000, "a", "b", "c")
+    scene.heartbeat(12_000 + apart_ms, "c")
+    scene.heartbeat(12_006, "b", since=12_000)
+    scene.heartbeats(12_500, 21_000, "a")
+    scene.heartbeat(22_100, "a", error=27)
+    scene.joined(22_200, 2, {"a": 22_150.0})
+    scene.synced(22_250, "a")
+    scene.tick(26_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["certainty"]) == ("session_expired", sure)
+    assert sure != "exact" or row["trigger_member_id"] == "c"

@@ -192,7 +192,7 @@ class Facts:
         """When a session ended that ran from an instant and is known to be over at `latest`, and how sure that is. A
         deadline in a silence of the whole log was met by a broker that was down, stood still, or had nothing to log."""
         deadline = session_renewed_at_ms + member.session_ms
-        over_at = deadline
+        over_at = member.over_from(deadline)
         for begin, end in self.silences.get(group.broker, ()):
             if begin < deadline < end and session_renewed_at_ms < end:
                 over_at = end

@@ -10,11 +10,12 @@ from operator import itemgetter
 
 from kardia.events import Event
 from kardia.kafka.libraries import LIBRARIES
+from kardia.observe.deadlines.handling import note_heard
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import habits, polls
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import NEVER, Group, Member
-from kardia.stretches import ARRIVED, BYTES, DECIDED, START, WIDTH, Stretch
+from kardia.stretches import ARRIVED, BYTES, DECIDED, HANDLED, START, WIDTH, Stretch
 
 Due = tuple[float, str, Event]
 """(instant of its effect, broker, event)."""
@@ -51,6 +52,8 @@ def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
         group.steady_at_ms = max(group.steady_at_ms, heard[-1])
         member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `decided`
         member.throttled_ms = 0.0
+        numbers = quiet.heartbeats[-1].numbers
+        note_heard(member, numbers[HANDLED - WIDTH], numbers[DECIDED - WIDTH])
     fetches = [(stretch, max(stretch.column(ARRIVED))) for stretch in quiet.fetches]
     member.fetched_at_ms = max([member.fetched_at_ms, *(fetched_at_ms for _, fetched_at_ms in fetches)])
     inside_poll = "fetch" in LIBRARIES[member.library].polled_by

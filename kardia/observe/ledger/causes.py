@@ -14,7 +14,7 @@ from kardia.certainty import Certainty, stands, weaker
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.late import begun_by, earlier
 from kardia.observe.deadlines.missing import could_begin
-from kardia.observe.deadlines.phases import STAMP_MS, due_of
+from kardia.observe.deadlines.phases import STAMP_MS, due_of, due_within_ms
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger.dropped import Dropped
 from kardia.observe.state.entries import BeginLine
@@ -265,7 +265,9 @@ def _is_rival(group: Group, one: Cause, chosen: Cause, to_at: float) -> bool:
     if one.trigger != chosen.trigger:
         return one.at <= to_at
     both = one.trigger == "session_expired" and one.member_id != chosen.member_id
-    return both and abs(due_of(group, one) - due_of(group, chosen)) <= STAMP_MS
+    first, second = sorted((one, chosen), key=lambda cause: due_of(group, cause))
+    apart_ms = due_of(group, second) - due_of(group, first)
+    return both and apart_ms <= STAMP_MS + due_within_ms(group, first)
 
 
 def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:

@@ -146,7 +146,7 @@ def _by_the_first(
     ended_at = timers.ended_at
     if timers.by_session and (not timers.by_phase or timers.session_at < timers.phase_at):
         at, certainty = observer.ran_out(group, member, timers.armed_at, ended_at)
-        at = min(max(at, fired_from(group, timers.session_at)), ended_at)
+        at = min(max(at, fired_from(group, member.over_from(timers.session_at))), ended_at)
         return Dropped(member, at, ended_at, "session_expired", weaker(sure, certainty))
     in_time = ended_at - timers.phase_at <= LATE_MS + _width(current)
     return Dropped(member, ended_at, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred"))

@@ -28,7 +28,7 @@ def watch_deserted(observer: Facts, group: Group, at: float) -> None:
     because nobody is left to wait for. No answer shows that nobody waits, and that the group is Empty since."""
     if is_deserted(group):
         ended = (over.ended_at_ms for over in group.ended.values())
-        latest = (group.latest_deadline(member) for member in group.members.values())
+        latest = (member.over_from(group.latest_deadline(member)) for member in group.members.values())
         group.deserted_at_ms = max([at, *latest, *ended])
         group.deserted_by = observer.evidence_text()
         observer.schedule(group, group.deserted_at_ms + GRACE_MS, "deserted", str(group.generation))

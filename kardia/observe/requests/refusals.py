@@ -132,7 +132,7 @@ def end_the_seated(observer: Facts, group: Group, old: Member, taken_at: float) 
     armed = old.renewed_before_join_at_ms if is_over else old.session_renewed_at_ms  # the end renews who is in it
     known = old.deadline >= 0 and armed >= 0 and not old.is_unsure(armed) and armed > group.unsure_to
     how_sure: Certainty = "exact" if known else "provisional"
-    ran_out_at = armed + old.session_ms if old.deadline >= 0 and armed >= 0 else NEVER
+    ran_out_at = old.over_from(armed + old.session_ms) if old.deadline >= 0 and armed >= 0 else NEVER
     if 0 <= ran_out_at <= taken_at:
         how_sure = weaker(how_sure, "exact" if ran_out_at < taken_at - LATE_MS else "provisional")
         lives.end(observer, group, old, ran_out_at, "session_expired", "", how_sure, taken_at)

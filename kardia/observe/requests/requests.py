@@ -13,7 +13,7 @@ from kardia.kafka import sessions
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.clients import leaves
 from kardia.observe.deadlines import deadlines, pending
-from kardia.observe.deadlines.handling import is_late, took_effect
+from kardia.observe.deadlines.handling import is_late, note_heard, took_effect
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
@@ -75,8 +75,10 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
 
 
 def _renew_by_heartbeat(observer: Facts, group: Group, member: Member, event: Event, at: float) -> None:
-    if is_late(event.handled_at_ms, event.decided_at_ms) and at > member.session_renewed_at_ms:
-        member.doubtful_at_ms = at
+    if at > member.session_renewed_at_ms:
+        if is_late(event.handled_at_ms, event.decided_at_ms):
+            member.doubtful_at_ms = at
+        note_heard(member, event.handled_at_ms, event.decided_at_ms)
     renew(observer, group, member, at)
 
 

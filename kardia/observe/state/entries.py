@@ -52,6 +52,18 @@ class SentBack(NamedTuple):
     at_ms: float
 
 
+class HeardLate(NamedTuple):
+    """A heartbeat that was answered some ms after it had been handled: it renewed at some instant between the two."""
+
+    handled_at_ms: float
+    answered_at_ms: float
+    """What counts as when it renewed."""
+
+    @property
+    def width_ms(self) -> float:
+        return self.answered_at_ms - self.handled_at_ms
+
+
 class Waited(NamedTuple):
     """For whom a join phase waited in vain."""
 

@@ -17,6 +17,7 @@ from kardia.observe.state.entries import (
     BeginLine,
     Foretold,
     HandedOut,
+    HeardLate,
     Kept,
     Left,
     NeverUsed,
@@ -86,6 +87,8 @@ class Member:
     """Set while a gap hides whether it was renewed."""
     rebalance_notified_at_ms: float = NEVER
     """When it was first told (27) of the rebalance under way; then it may be waiting in a JoinGroup, unseen."""
+    heard_late: HeardLate | None = None
+    """Its last heartbeat, where it is not known to the ms when that renewed."""
     usual_gap_max_ms: float = 0.0
     """Longest usual silence between two renewals, slowly forgotten."""
 
@@ -185,6 +188,13 @@ class Member:
         """Whether a renewal is none that was seen for sure: it was taken for ended then, or may have been told nothing
         new."""
         return session_renewed_at_ms >= 0 and session_renewed_at_ms in (self.returned_at_ms, self.doubtful_at_ms)
+
+    def over_from(self, over_at: float) -> float:
+        """The earliest that its session was over which ends at an instant by what counts as its last renewal."""
+        heard = self.heard_late
+        if heard is not None and abs(over_at - self.session_ms - heard.answered_at_ms) < 1.0:
+            return over_at - heard.width_ms
+        return over_at
 
     @property
     def deadline(self) -> float:

@@ -35,7 +35,7 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
     if not silent:
         return
     first = min(silent, key=lambda one: (one.member_id != group.leader, one.deadline, one.member_id))
-    due = first.deadline if why == "session_expired" else group.unsynced_at_ms
+    due = first.over_from(first.deadline) if why == "session_expired" else group.unsynced_at_ms
     # Whoever waited in a SyncGroup was sent back in the instant in which the timer fired; a late answer to one
     # that found the rebalance under way is no such sign.
     by: float | None
@@ -82,7 +82,8 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         if 0 <= member.deadline < at:
             tied = phases.is_tied(group, member)
             sure = weaker(how_sure, "provisional") if tied else how_sure
-            end_member(observer, group, member, member.deadline, "session_expired", "", sure, NEVER)
+            over_at = member.over_from(member.deadline)
+            end_member(observer, group, member, over_at, "session_expired", "", sure, NEVER)
             if tied:
                 lives.rival(group, member.member_id)
         else:

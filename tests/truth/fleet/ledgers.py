@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kardia.kafka.states import GroupState
-from tests.truth.fleet import honesty, ties
+from tests.truth.fleet import ties
 from tests.truth.fleet.bounds import MOST_LATE_MS, off_ms
 from tests.truth.fleet.truth import TrueRebalance, Truth
 from tests.truth.fleet.world import START_MS
@@ -144,15 +144,13 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
             wrong("wrong trigger member", f"said {named}")
         result.count("trigger members of one instant, said provisionally")
     if row["trigger"] != "unknown":
-        width_ms = ASKED_MS if one.trigger in LEFT else _width_ms(truth, row, one.started_at_ms)
+        width_ms = ASKED_MS if one.trigger in LEFT else INSTANT_MS
         _instant(result, "start", row["started_at_ms"], row["at_bound_ms"], one.started_at_ms, wrong, width_ms)
     bound_ms = row["completed_bound_ms"]
-    width_ms = _width_ms(truth, row, one.joined_at_ms)
-    _instant(result, "end of the join phase", row["joined_at_ms"], bound_ms, one.joined_at_ms, wrong, width_ms)
+    _instant(result, "end of the join phase", row["joined_at_ms"], bound_ms, one.joined_at_ms, wrong)
     over_at_ms = completed_at_ms(truth, one)
     if over_at_ms <= until_ms:
-        width_ms = _width_ms(truth, row, over_at_ms)
-        _instant(result, "completion", row["completed_at_ms"], bound_ms, over_at_ms, wrong, width_ms)
+        _instant(result, "completion", row["completed_at_ms"], bound_ms, over_at_ms, wrong)
     _straggler(result, truth, one, row)
     for column, true in (("members_before", one.members_before), ("members_after", one.members_after)):
         said = row[column]
@@ -160,14 +158,6 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
             result.count(f"rebalances: {column}")
             if said != true and row["certainty"] in ("exact", "inferred"):
                 wrong(column.replace("_", " "), f"said {said}, {true}")
-
-
-def _width_ms(truth: Truth, row: dict[str, Any], at_ms: int) -> int:
-    """How far off an instant of a rebalance may be said. As far as the end of a member may, where its session timeout
-    made it: unless the row is exact, which has a bound to say so with."""
-    expired = (life for life in truth.lives if life.cause == "session_expired")
-    timed = truth.java and row["certainty"] != "exact" and any(abs(life.ended_at_ms - at_ms) <= 1 for life in expired)
-    return INSTANT_MS + honesty.JAVA_DEADLINE_MS if timed else INSTANT_MS
 
 
 def _instant(

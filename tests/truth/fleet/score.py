@@ -222,7 +222,6 @@ def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None
         late_ms = life.ended_at_ms - life.due_ms
         if life.due_ms >= 0 and late_ms <= USUAL_MS:
             result.error("eviction instant, timer in time", row["ended_at_ms"] - life.ended_at_ms)
-    heard_ms = honesty.JAVA_DEADLINE_MS if truth.java and life.cause == "session_expired" else 0
-    if abs(error_ms) > (TIMER_MS + heard_ms if timed else HANDLED_MS):
+    if abs(error_ms) > (TIMER_MS if timed else HANDLED_MS):
         text = f"{life.member_id}: {life.cause} ({row['certainty']}) {error_ms:+d} ms off"
         result.problem("instant of an end", truth.group_id, life.ended_at_ms, text)
