@@ -171,9 +171,7 @@ class Coordinator:
         return taken
 
     def _take_answers(self) -> list[Answer]:
-        taken, self._shard.answers = self._shard.answers, []
-        failed = self._shard.failed
-        return [one for one in taken if failed.get(one.number, one.error_code) == one.error_code] if failed else taken
+        return self._shard.take_answers()
 
 
 def view_of(shard: Shard, group: Group) -> View:

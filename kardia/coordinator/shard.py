@@ -41,8 +41,9 @@ class Shard:
         self.happenings: list[Happening] = []
         self.topic_ids: dict[str, str] = {}
         """Ids of the cluster's topics by name; empty where nobody says which topics there are."""
-        self.failed: dict[int, ErrorCode] = {}
-        """Requests that were answered with an error while they wait: what they waited for is not answered."""
+        self.failed: dict[int, ErrorCode | None] = {}
+        """Requests that are answered with an error while they wait, None once they are: what they waited for is not
+        answered."""
         self.stores: dict[int, Store] = {}
         """By number of its request: what a record holds up that is not stored yet."""
 
@@ -55,6 +56,14 @@ class Shard:
     def answer_join(self, number: int, error: ErrorCode, member_id: str) -> None:
         """Answer a JoinGroup that failed."""
         self.answers.append(Answer(number, self.now_ms, int(error), member_id=member_id))
+
+    def take_answers(self) -> list[Answer]:
+        """What was answered since this was last called; nothing more to who was told that it failed while it waits."""
+        taken, self.answers = self.answers, []
+        if self.failed:
+            taken = [one for one in taken if self.failed.get(one.number, one.error_code) == one.error_code]
+            self.failed.update({one.number: None for one in taken if one.number in self.failed})
+        return taken
 
     def happen(self, group_id: str, kind: str, member_id: str = "", detail: str = "") -> None:
         """Note what happened."""

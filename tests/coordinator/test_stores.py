@@ -75,3 +75,16 @@ def test_who_made_a_group_that_could_not_be_stored_is_told_so_and_goes_on_waitin
     assert (joined.error, group.member("A").waits_for_join) == (NOT_AVAILABLE, True)
     group.at(16_000)
     assert (group.state, group.generation) == ("CompletingRebalance", 1)
+
+
+def test_who_is_told_that_what_was_written_before_is_not_stored_is_told_once() -> None:
+    """The context refuses a second answer."""
+    group = seated("4.4.0")
+    for one in ("A", "B"):
+        group.rejoin(one, instance=one.lower())
+    follows = group.sync("B", 2, instance="b")
+    leads = group.sync("A", 2, {"A": b"a", "B": b"b"}, "a")
+    group.store(follows, error=NOT_AVAILABLE)
+    assert (follows.error, leads.waits) == (NOT_AVAILABLE, True)
+    group.store(leads, error=NOT_AVAILABLE)
+    assert (leads.error, group.state) == (NOT_AVAILABLE, "PreparingRebalance")
