@@ -427,3 +427,23 @@ def test_a_prediction_is_scored_by_the_line_that_tells_when_its_member_failed() 
     assert known.ended()["b"] == (17_500, "session_expired", "exact")
     rows = [row for row in standing("predictions", known.rows["predictions"]) if row["kind"] == "session"]
     assert [(row["outcome"], row["outcome_at_ms"] - START) for row in rows] == [("came_true", 17_500)]
+
+
+def test_who_was_told_of_the_rebalance_before_let_the_time_for_sync_group_pass_all_the_same() -> None:
+    """b joins again when it is told at 6,100 and never syncs: that time is over at 15,200, its session at 16,200. Nobody
+    is heard until somebody new is let in, when the session of a is over."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 0.0, "b": 0.0}, rebalance_ms=9_000)
+    scene.synced(1_010, "a", "b")
+    scene.heartbeats(4_000, 4_100, "a", "b")
+    for member in ("a", "b"):
+        scene.heartbeat(6_100, member, error=27)
+    scene.joined(6_200, 2, {"a": 6_150.0, "b": 6_150.0, "c": 6_000.0}, rebalance_ms=9_000)
+    scene.synced(6_300, "a", "c")
+    scene.joined(16_300, 3, {"n": 15_600.0}, rebalance_ms=9_000)
+    scene.synced(16_310, "n")
+    scene.tick(20_000)
+    known = scene.known()
+    assert known.ended()["b"][:2] == (15_200, "sync_timeout")
+    row = known.rebalances()[-1]
+    assert (row["started_at_ms"] - int(START), row["trigger"]) == (15_200, "sync_timeout")

@@ -64,6 +64,8 @@ def _not_seen_to_begin(group: Group, generation: int, *, missed: bool) -> Rebala
     known_before = group.membership_complete or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
     remember(group)
     over_at = sync_deadline(group)
+    for member in group.members.values():
+        member.rebalance_notified_at_ms = NEVER  # of one before this
     group.rebalance = Rebalance(
         generation_before=generation - 1,
         started_at_ms=NEVER,
