@@ -430,8 +430,8 @@ def test_a_prediction_is_scored_by_the_line_that_tells_when_its_member_failed() 
 
 
 def test_who_was_told_of_the_rebalance_before_let_the_time_for_sync_group_pass_all_the_same() -> None:
-    """b joins again when it is told at 6,100 and never syncs: that time is over at 15,200, its session at 16,200. Nobody
-    is heard until somebody new is let in, when the session of a is over."""
+    """b joins again when it is told at 6,100 and never syncs: that time is over at 15,200, its session at 16,200.
+    Nobody is heard until somebody new is let in, when the session of a is over."""
     scene = Scene()
     scene.joined(1_000, 1, {"a": 0.0, "b": 0.0}, rebalance_ms=9_000)
     scene.synced(1_010, "a", "b")

@@ -246,3 +246,32 @@ def test_an_answer_that_is_sent_late_was_made_late(sent_after: float, ended: flo
     assert known.ended()["b2"] == (ended, "static_replaced", "exact")
     (row,) = (row for row in named("members", known.rows["members"]) if row["member_id"] == "b2" and row["ended_at_ms"])
     assert row["at_bound_ms"] == 16_000 - ended
+
+
+def test_of_two_that_took_a_seat_in_one_breath_the_second_is_told_the_id_of_the_first() -> None:
+    """Scala's coordinator answers the second with what it stored for the first: that id is nobody's any more, and whose
+    the seat is nobody tells."""
+    scene = stable("a", "b", instances={"a": "i-a", "b": "i-b"})
+    scene.heartbeats(6_000, 9_000, "a", "b")
+    refused(scene, 10_002, 10_000, "", 82, instance="i-b", assigned="b2")
+    scene.replaced(10_004, "b2", "i-b")
+    scene.heartbeats(12_000, 18_000, "a")
+    scene.tick(18_000)
+    rows = named("members", scene.known().rows["members"])
+    said = [row["certainty"] for row in rows if row["member_id"] == "b2" and row["ended_at_ms"] is None]
+    assert set(said) == {"provisional"}
+
+
+def test_who_is_said_to_have_ended_by_silence_had_its_seat_taken_before() -> None:
+    """b2 takes the seat of b at 15,000 and waits until its record is stored, b3 takes it from b2 at 20,500: nothing was
+    heard of either when the session of b seemed over at 19,000."""
+    scene = stable("a", "b", instances={"a": "i-a", "b": "i-b"})
+    scene.heartbeats(6_000, 9_000, "a", "b")
+    scene.heartbeats(12_000, 18_000, "a")
+    scene.heartbeat(19_900, "a", error=27)
+    scene.tick(20_400)
+    refused(scene, 20_500, 15_000, "", 82, instance="i-b", assigned="b2")
+    scene.joined(21_000, 2, {"b3": 20_499.0, "a": 21_000.0}, first=("b3",), instances={"b3": "i-b", "a": "i-a"})
+    scene.synced(21_010, "a", "b3")
+    scene.tick(24_000)
+    assert scene.known().ended()["b"][:2] == (15_000, "static_replaced")

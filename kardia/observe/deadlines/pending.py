@@ -42,6 +42,12 @@ def was_over_before(group: Group, member_id: str, at: float) -> bool:
     return any(over.member_id == member_id and over.ended_at_ms < at - USED_WITHIN_MS for over in group.pending_over)
 
 
+def last_over_at_ms(group: Group) -> float:
+    """When the time of the last id was over that no answer has shown to be used; NEVER without one. Whoever used one
+    waits until then, or longer: that nobody does shows only after it."""
+    return max((over.ended_at_ms for over in group.pending_over), default=NEVER)
+
+
 def used(group: Group, member_id: str, event: Event) -> float:
     """A JoinGroup with an id was answered: it blocked nothing, also if the member had left meanwhile. Returns since
     when another one with that id may have waited: since the id was handed out, if by another connection, or if its time

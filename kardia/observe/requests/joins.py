@@ -250,7 +250,7 @@ def take_fenced(observer: Facts, group: Group, event: Event) -> None:
     came_by = "member_joined"
     if old is not None and old.member_id != member_id:
         came_by = refusals.end_the_seated(observer, group, old, taken_at)
-    elif over is not None and over.cause == "static_replaced":
+    elif over is not None and over.cause in ("static_replaced", "session_expired"):
         came_by = "static_replaced"
         lives.correct(observer, group, over, taken_at, came_by, over.certainty)
     if heir is not None:
@@ -367,6 +367,8 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     if old is not None and old.member_id != member_id:
         taken_at = max(taken_at, old.joined_at_ms)
     session_renewed_at_ms = max(taken_at, event.handled_at_ms)  # the instant in every recording, within these bounds
+    # Of two that took a seat in one breath Scala's tells the second the id of the first, which is over.
+    sure: Certainty = "provisional" if member_id in group.ended else "exact"
     member = group.members.get(member_id)
     if member is None:
         member = Member(
@@ -399,14 +401,14 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     group.instances[event.group_instance_id] = member_id
     member.seen_joining = True
     observer.index(group, member)
-    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", "exact", by)
+    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", sure, by)
     # This arming still runs on the timeout stored before (Kafka arms first, updates then); later ones on the new.
     deadline_ms = member.session_ms
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     if deadline_ms >= 0:
         member.session_renewed_at_ms = session_renewed_at_ms + deadline_ms - member.session_ms
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
-    observer.emit_member(group, member, taken_at, "exact")
+    observer.emit_member(group, member, taken_at, sure)
     polls.on_request(observer, group, member, "join", event.arrived_at_ms)
     # The group was Stable when it was handled; by the answer, which waits for an append, it need not have been.
     group.steady_at_ms = max(group.steady_at_ms, event.handled_at_ms)

@@ -95,9 +95,18 @@ def held_before(group: Group, event: Event) -> str:
     """Who held the seat when a static process came that waited in its JoinGroup and was replaced; empty if nobody."""
     heir = heir_of(group, event)
     if heir is None:
-        return group.instances.get(event.group_instance_id, "")
+        return group.instances.get(event.group_instance_id, "") or _ended_in_vain(group, event)
     seat = (one for one in group.members.values() if one.instance_id == event.group_instance_id)
     return next((one.member_id for one in seat if one.member_id != heir.member_id), heir.replaces)
+
+
+def _ended_in_vain(group: Group, event: Event) -> str:
+    """Who had the seat, and was said to have ended by silence later than it was taken."""
+    of_seat = (one for one in group.ended.values() if one.member.instance_id == event.group_instance_id)
+    over = max(of_seat, key=lambda one: one.ended_at_ms, default=None)
+    if over is None or over.cause != "session_expired" or over.told or over.certainty == "exact":
+        return ""
+    return over.member.member_id if over.ended_at_ms > event.handled_at_ms + STAMP_MS else ""
 
 
 def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:

@@ -116,13 +116,15 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         is_gone = alone or not group.membership_complete or deadlines.surely_silent(group, member)
     else:
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
-    if is_gone and not observer.silent_at(group.broker, deadline) and not group.is_undone:
+    shown_at = max(deadline, pending.last_over_at_ms(group))
+    silent = observer.silent_at(group.broker, deadline) or observer.silent_at(group.broker, shown_at)
+    if is_gone and not silent and not group.is_undone:
         end = phases.how_ended(group, member)
         at, why = end.at_ms, end.cause
         if why == "session_expired":
             ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, inf)
             at = max(at, ran_out_at)
-        how_sure = weaker(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
+        how_sure = weaker(deadlines.sureness(group, member), loads.by_silence(observer, group, max(at, shown_at)))
         tied = phases.is_tied(group, member)
         if tied:
             how_sure = weaker(how_sure, "provisional")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kardia.certainty import Certainty, weaker
 from kardia.kafka.states import GroupState
-from kardia.observe.deadlines import phases
+from kardia.observe.deadlines import pending, phases
 from kardia.observe.deadlines.deadlines import GRACE_MS, sureness
 from kardia.observe.deadlines.late import near
 from kardia.observe.deadlines.phases import STAMP_MS, is_unsynced, unsynced
@@ -152,7 +152,8 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
         observer.schedule(group, group.rejected_at_ms + phases.longest_unseen_ms(group) + GRACE_MS, "deserted", key)
         return
     group.deserted_at_ms = NEVER
-    if observer.silent_at(group.broker, at):
+    shown_at = max(at, pending.last_over_at_ms(group))
+    if observer.silent_at(group.broker, at) or observer.silent_at(group.broker, shown_at):
         return
     observer.evidence = group.deserted_by
     ends = phases.all_ends(group)
@@ -162,7 +163,7 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     unsure = any(end.tied for end in ends) or any(
         member.renewed_unseen or member.session_renewed_at_ms <= group.unsure_to for member in group.members.values()
     )
-    how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
+    how_sure = "provisional" if unsure else loads.by_silence(observer, group, max(at, shown_at))
     with who_broke.end_together(observer, group):
         for end in ends:
             member, over_at = group.members[end.member_id], end.at_ms

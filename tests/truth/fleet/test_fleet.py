@@ -39,6 +39,27 @@ def test_nothing_is_invented_and_exact_is_true_whatever_befalls_brokers_and_evid
     assert not wrong, f"\n{table([report])}"
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("version", "seed", "scenario"),
+    [
+        ("3.9.2", 1095, "restarts"),
+        ("3.9.2", 1097, "stops"),
+        ("3.9.2", 1098, "stalls"),
+        ("4.1.2", 1033, "stalls"),
+        ("4.1.2", 1037, "failover"),
+        ("4.4.0", 1079, "stalls with records"),
+    ],
+)
+def test_nothing_is_wrong_any_more_that_was_wrong_in_one_group_of_thousands(
+    version: str, seed: int, scenario: str
+) -> None:
+    report = judged(version, seed, 100, SCENARIOS[scenario])
+    never = (*INVENTED, "exact and untrue", "inferred and untrue")
+    wrong = [text for text in report.score.problems if text.startswith(never)]
+    assert not wrong, f"\n{table([report])}"
+
+
 def test_the_offsets_topic_changes_no_end_but_by_the_width_of_a_stamp() -> None:
     """A record tells its instant on the broker's clock, and the stamp of a line is cut to 1 ms: with the topic an end
     is as sure or surer, by the same cause, and at most 1 ms elsewhere."""
