@@ -157,14 +157,16 @@ def decode(data: bytes, are_possible: Callable[[Matrix], bool]) -> Batch:
     rows = _rows(body.columns, counts, total)
     if not are_possible(rows):
         raise ValueError("numbers that are no positions, or no instants of a log")
-    stretches: list[Stretch] = []
-    at = 0
-    for head, count in zip(body.heads, counts, strict=True):
-        own = rows[at : at + count]
-        at += count
-        if (np.diff(own[:, START]) <= 0).any():
-            raise ValueError("a stretch that is not in the order of its positions")
-        stretches.append(Stretch(head, array("d", own.tobytes())))
+    ends = np.cumsum(counts, dtype=np.int64)
+    goes_back = np.diff(rows[:, START]) <= 0
+    goes_back[ends[:-1] - 1] = False  # from one stretch to the next
+    if goes_back.any():
+        raise ValueError("a stretch that is not in the order of its positions")
+    numbers = array("d", rows.tobytes())
+    cuts = [0, *(ends * WIDTH).tolist()]
+    stretches = [
+        Stretch(head, numbers[begin:end]) for head, begin, end in zip(body.heads, cuts[:-1], cuts[1:], strict=True)
+    ]
     return Batch(body.events, stretches)
 
 

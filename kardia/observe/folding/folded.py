@@ -5,7 +5,6 @@ Whether they are quiet is decided in `quiet`; nothing is decided here.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from operator import itemgetter
 
 from kardia.events import Event
@@ -26,31 +25,28 @@ _IN_ORDER = itemgetter(0, 1)
 class Quiet:
     """What is due for one member of a quiet group."""
 
-    __slots__ = ("commits", "fetches", "heartbeats", "member")
+    __slots__ = ("commits", "fetches", "heard", "heartbeats", "member")
 
     def __init__(self, member: Member) -> None:
         self.member = member
         self.heartbeats: list[Stretch] = []
+        self.heard: list[float] | None = []
+        """Instants of the heartbeats once `put_in_order` was called; None when they are not in order."""
         self.fetches: list[Stretch] = []
         self.commits: list[Due] = []
 
-
-def decided(stretches: list[Stretch]) -> list[float] | None:
-    """Instants of several stretches one after the other; None when they are not in order."""
-    if not stretches:
-        return []
-    times = list(stretches[0].column(DECIDED))
-    for stretch in stretches[1:]:
-        times += stretch.column(DECIDED)
-    return times if all(first <= second for first, second in pairwise(times)) else None
+    def put_in_order(self) -> None:
+        """Line up the heartbeats of all stretches."""
+        times = [at for stretch in self.heartbeats for at in stretch.column(DECIDED)]
+        self.heard = times if times == sorted(times) else None
 
 
 def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
     member = quiet.member
-    heard = decided(quiet.heartbeats) or []
+    heard = quiet.heard or []
     if heard:
         group.steady_at_ms = max(group.steady_at_ms, heard[-1])
-        member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `decided`
+        member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `heard`
         member.throttled_ms = 0.0
         numbers = quiet.heartbeats[-1].numbers
         note_heard(member, numbers[HANDLED - WIDTH], numbers[DECIDED - WIDTH])

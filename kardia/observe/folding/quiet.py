@@ -15,7 +15,7 @@ from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import deadlines
 from kardia.observe.facts.facts import Facts
-from kardia.observe.folding.folded import Due, Quiet, apply_one, decided
+from kardia.observe.folding.folded import Due, Quiet, apply_one
 from kardia.observe.members.identity import says_library
 from kardia.observe.requests.requests import CLASSIC
 from kardia.observe.state.group import NEVER, Group, Member
@@ -194,11 +194,10 @@ class _Batch:
             return False
         if max(member.session_prediction_at_ms, member.poll_prediction_at_ms, member.rebalance_prediction_at_ms) >= 0:
             return False
-        times = decided(quiet.heartbeats)
-        if times is None:
+        quiet.put_in_order()
+        if quiet.heard is None:
             return False
-        times += [at for at, _, _ in quiet.commits]
-        times.sort()
+        times = sorted([*quiet.heard, *(at for at, _, _ in quiet.commits)])
         early = settings.prediction_early_share * member.session_ms
         if member.session_ms >= 0 and _longest(member.session_renewed_at_ms, times) >= early:
             return False

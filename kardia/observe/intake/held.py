@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from operator import sub
+from typing import Any
 
 from kardia.events import Event, Kind
 from kardia.observe.deadlines.handling import AT_ONCE_MS
@@ -14,11 +15,14 @@ from kardia.stretches import DECIDED, HANDLED, WIDTH, Stretch
 class Held:
     """Stretches that wait for the clock of their broker, as events of a queue do."""
 
-    __slots__ = ("_by_broker",)
+    __slots__ = ("_by_broker", "_first_at", "_open")
 
     def __init__(self) -> None:
         """Hold nothing."""
         self._by_broker: dict[str, list[Stretch]] = {}
+        self._first_at: float | None = None
+        self._open: dict[tuple[Any, ...], Stretch] = {}
+        """The last stretch of each sender that came since the clocks moved: what comes next makes it longer."""
 
     def add(self, broker: str, stretch: Stretch) -> bool:
         """Hold a stretch; refused if its requests took effect in another order than they were logged in, or heartbeats
@@ -28,35 +32,47 @@ class Held:
             return False
         if stretch.head.kind == Kind.HEARTBEAT and max(map(sub, decided, handled)) > AT_ONCE_MS:
             return False
-        self._by_broker.setdefault(broker, []).append(stretch)
+        sender = stretch.head[:3] + stretch.head[9:19]
+        before = self._open.get(sender)
+        if before is not None and before.numbers[DECIDED - WIDTH] <= decided[0]:
+            before.numbers.extend(stretch.numbers)
+            return True
+        own = self._open[sender] = Stretch(stretch.head, stretch.numbers[:])
+        self._by_broker.setdefault(broker, []).append(own)
+        self._note_first(decided[0])
         return True
+
+    def _note_first(self, at: float) -> None:
+        if self._first_at is None or at < self._first_at:
+            self._first_at = at
 
     def first_at(self) -> float | None:
         """Earliest instant of what is held."""
-        return min(
-            (stretch.numbers[DECIDED] for stretches in self._by_broker.values() for stretch in stretches), default=None
-        )
+        return self._first_at
 
     def due(self, limits: Mapping[str, float]) -> list[tuple[str, Stretch]]:
         """Take what took effect up to the limit of its broker: (broker, stretch). The rest stays."""
+        self._open.clear()
         taken: list[tuple[str, Stretch]] = []
         for broker, limit in limits.items():
             rest: list[Stretch] = []
             for stretch in self._by_broker.get(broker, ()):
-                decided = stretch.column(DECIDED)
-                count = len(decided) if decided[-1] <= limit else bisect_right(decided, limit)
-                if count == len(decided):
+                numbers = stretch.numbers
+                if numbers[DECIDED - WIDTH] <= limit:
                     taken.append((broker, stretch))
-                elif count == 0:
+                elif numbers[DECIDED] > limit:
                     rest.append(stretch)
                 else:
-                    head, numbers = stretch.head, stretch.numbers
+                    head, count = stretch.head, bisect_right(stretch.column(DECIDED), limit)
                     taken.append((broker, Stretch(head, numbers[: count * WIDTH])))
                     rest.append(Stretch(head, numbers[count * WIDTH :]))
             if rest:
                 self._by_broker[broker] = rest
             else:
                 self._by_broker.pop(broker, None)
+        self._first_at = None
+        for stretches in self._by_broker.values():
+            self._note_first(min([stretch.numbers[DECIDED] for stretch in stretches]))
         return taken
 
     def events(self) -> Iterator[tuple[str, Event]]:
