@@ -195,10 +195,23 @@ def never_synced(until: float) -> Scene:
 
 
 def test_a_single_member_that_never_syncs_is_gone_when_nobody_can_have_joined_unseen() -> None:
-    """A static newcomer may wait from before 12,000 on, unseen, for at most 9 s."""
-    assert never_synced(20_500).known().ended() == {}
-    assert never_synced(22_000).known().ended() == {"a": (12_000, "sync_timeout", "inferred")}
-    assert never_synced(22_000).known().states()[-1] == (12_000, "Empty")
+    """A static newcomer may wait from before 12,000 on, unseen, for as long as it likes, but not for who is gone: the
+    session of a is over at 33,000."""
+    assert never_synced(32_900).known().ended() == {}
+    assert never_synced(34_500).known().ended() == {"a": (12_000, "sync_timeout", "inferred")}
+    assert never_synced(34_500).known().states()[-1] == (12_000, "Empty")
+
+
+def test_who_joined_unseen_and_may_wait_longer_than_anybody_known_is_waited_for() -> None:
+    """n, static, has 20 s: it joins at 10,000, before the time of a for SyncGroup is over at 12,000."""
+    scene = never_synced(29_000)
+    instances = {"n": "i-n"}
+    scene.joined(30_000, 2, {"n": 10_000}, session_ms=30_000, rebalance_ms=20_000, first=("n",), instances=instances)
+    scene.synced(30_010, "n")
+    scene.tick(33_000)
+    known = scene.known()
+    assert [row["generation_after"] for row in known.rebalances()] == [1, 2]
+    assert known.ended()["a"][:2] == (30_000, "rebalance_timeout")
 
 
 def test_who_joined_unseen_before_the_time_for_sync_was_over_has_saved_its_member() -> None:

@@ -76,3 +76,19 @@ def test_who_never_synced_may_have_begun_a_rebalance_that_drops_everybody() -> N
     said = {row["at_ms"] - START: row["certainty"] for row in rows if row["member_id"] == "a"}
     assert {sure for at, sure in said.items() if 12_000 < at < 22_900} == {"exact"}
     assert {sure for at, sure in said.items() if at > 23_100} == {"provisional"}
+
+
+def test_a_static_client_that_is_told_to_join_again_has_begun_it_maybe() -> None:
+    """b never syncs, and its time for that is over at 15,200. s is told at 14,500 that it is no member, and waits in a
+    JoinGroup since, of which nothing is written before it is answered."""
+    scene = Scene()
+    instances = {"s": "i-s"}
+    scene.joined(1_000, 1, {"a": 0.0, "s": 0.0}, first=("a", "s"), instances=instances, rebalance_ms=9_000)
+    scene.synced(1_010, "a", "s")
+    scene.joined(6_200, 2, {"a": 6_150.0, "b": 6_000.0}, session_ms=30_000, rebalance_ms=9_000, absent=())
+    scene.synced(6_300, "a")
+    scene.heartbeats(9_000, 14_000, "a", every=1_000)
+    scene.heartbeat(14_500, "s", error=25)
+    scene.heartbeat(15_300, "a", error=27)
+    scene.tick(16_000)
+    assert "b" not in scene.known().ended()

@@ -69,7 +69,7 @@ def _begin_as_told(observer: Facts, group: Group, member: Member | None, at: flo
         observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
     elif silent and _went_by_session(group, first := _first(silent)):
         _end_the_silent(observer, group, first, at)
-    elif let_sync_pass and not group.pending:  # an id that was handed out may have been used, unseen, before that
+    elif let_sync_pass and not group.pending and not _returned(group, sync_over_at):  # an id may have been used, unseen
         _end_the_unsynced(observer, group, member, sync_over_at, at)
     elif (old_id := _never_synced(group)) and max(0, since) <= sync_over_at <= at:
         began_at = min(fired_from(group, sync_over_at), at)
@@ -101,6 +101,14 @@ def _end_the_unsynced(observer: Facts, group: Group, told: Member | None, sync_o
         if one is not told:
             ended_at_ms = min(fired_from(group, sync_over_at), at)
             end_member(observer, group, one, ended_at_ms, "sync_timeout", "", "provisional", at)
+
+
+def _returned(group: Group, by: float) -> bool:
+    """Whether a static client was told, since the group was last seen to be Stable and before an instant, that it is a
+    member no more: it joins again at once, and needs no id for that, so that nobody sees it wait."""
+    since = max(group.stable_at_ms, group.steady_at_ms - LATE_MS)
+    ended = (over for over in group.ended.values() if over.member.instance_id)
+    return any(max(since, over.ended_at_ms) < over.member.asked_at_ms <= by for over in ended)
 
 
 def _never_synced(group: Group) -> str:

@@ -215,8 +215,10 @@ def on_txn_commit(observer: Facts, event: Event, at: float) -> None:
 
 
 def note_asked(group: Group, event: Event, at: float) -> None:
-    """A member asked for something, which renews nothing: it was not silent."""
-    member = group.members.get(event.member_id)
+    """A member, or who was one, asked for something, which renews nothing: it was not silent."""
+    member, over = group.members.get(event.member_id), group.ended.get(event.member_id)
+    if member is None and over is not None:
+        member = over.member
     if member is not None:
         member.asked_at_ms = max(member.asked_at_ms, at)
 

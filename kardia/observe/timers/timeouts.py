@@ -105,6 +105,11 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     alone = len(group.members) == 1 and group.membership_complete and not group.pending
     if not alone:
         return
+    # A static process needs no id to join, and may wait longer than anybody known: until the session is over.
+    session_over_at = max(member.deadline for member in group.members.values())
+    if due < session_over_at + GRACE_MS:
+        observer.schedule(group, session_over_at + GRACE_MS, "unsynced", key)
+        return
     for member in unsynced(group):
         if phases.how_ended(group, member).cause == "sync_timeout":
             how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, at))
