@@ -14,6 +14,7 @@ Instants of a request are computed from its line (the line is written when the a
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -328,8 +329,9 @@ def stream_of(source: str) -> str:
     return source.rsplit("/", 1)[0]
 
 
+@lru_cache(maxsize=1_000)
 def broker_of(source: str) -> str:
-    """The broker part of a source."""
+    """The broker part of a source. Asked once per stretch, and there are few sources."""
     return source.rsplit("/", 2)[0]
 
 

@@ -11,6 +11,8 @@ from kardia.events import Event, Kind
 from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.stretches import DECIDED, HANDLED, WIDTH, Stretch
 
+_HEARTBEAT = int(Kind.HEARTBEAT)
+
 
 class Held:
     """Stretches that wait for the clock of their broker, as events of a queue do."""
@@ -27,17 +29,18 @@ class Held:
     def add(self, broker: str, stretch: Stretch) -> bool:
         """Hold a stretch; refused if its requests took effect in another order than they were logged in, or heartbeats
         long before they were answered."""
-        decided, handled = stretch.column(DECIDED).tolist(), stretch.column(HANDLED).tolist()
+        head, numbers = stretch.head, stretch.numbers
+        decided = numbers[DECIDED::WIDTH].tolist()
         if decided != sorted(decided):
             return False
-        if stretch.head.kind == Kind.HEARTBEAT and max(map(sub, decided, handled)) > AT_ONCE_MS:
+        if head.kind == _HEARTBEAT and max(map(sub, decided, numbers[HANDLED::WIDTH])) > AT_ONCE_MS:
             return False
-        sender = stretch.head[:3] + stretch.head[9:19]
+        sender = head[:3] + head[9:19]
         before = self._open.get(sender)
         if before is not None and before.numbers[DECIDED - WIDTH] <= decided[0]:
-            before.numbers.extend(stretch.numbers)
+            before.numbers.extend(numbers)
             return True
-        own = self._open[sender] = Stretch(stretch.head, stretch.numbers[:])
+        own = self._open[sender] = Stretch(head, numbers[:])
         self._by_broker.setdefault(broker, []).append(own)
         self._note_first(decided[0])
         return True

@@ -297,12 +297,14 @@ class Intake(Facts):
             self._recognise(event.connection)
 
     def _accept_stretch(self, stretch: Stretch) -> tuple[Source, int]:
-        source = self.sources.get(stretch.head.source) or self.new_source(stretch.head.source)
-        repeated = bisect_left(stretch.column(START), source.base) if stretch.numbers[START] < source.base else 0
-        if repeated:
+        head, numbers = stretch.head, stretch.numbers
+        source = self.sources.get(head.source) or self.new_source(head.source)
+        if numbers[START] < source.base:
+            repeated = bisect_left(stretch.column(START), source.base)
             source.stream.duplicates += repeated
-            stretch = Stretch(stretch.head, stretch.numbers[repeated * WIDTH :])
-        head, count = stretch.head, len(stretch)
+            numbers = numbers[repeated * WIDTH :]
+            stretch = Stretch(head, numbers)
+        count = len(numbers) // WIDTH
         if not count:
             return source, source.end
         source.stream.since_tick += count
@@ -311,7 +313,7 @@ class Intake(Facts):
             self._recognise(head.connection)
         if not self.held.add(broker_of(head.source), stretch):
             source.queue.extend((effect_at(event), event) for event in stretch.events())
-        return source, int(stretch.numbers[END - WIDTH])
+        return source, int(numbers[END - WIDTH])
 
     def new_source(self, name: str, end: int = -1, tick_end: int = -1) -> Source:
         """A file that has not been met before. Of each log only the latest files are remembered."""
