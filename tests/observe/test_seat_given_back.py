@@ -131,3 +131,17 @@ def test_who_is_silent_for_longer_than_that_is_evicted_all_the_same() -> None:
         "b": (18_000, "session_expired"),
         "c": (17_000, "session_expired"),
     }
+
+
+def test_who_took_a_seat_as_the_session_of_another_was_over_need_not_have_begun_the_rebalance() -> None:
+    """b2 takes the seat of b at 10,990, and its record takes 10 ms to be stored; the session of a is over before that,
+    and ends a join phase in which nobody is left to be waited for."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), instances={"a": "i-a", "b": "i-b"})
+    scene.synced(1_010, "a", "b")
+    scene.heartbeats(4_000, 10_500, "b", every=1_500)
+    scene.joined(11_010, 2, {"b2": 10_990.0}, first=("b2",), instances={"b2": "i-b"})
+    scene.synced(11_020, "b2")
+    scene.tick(15_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["certainty"]) == ("static_replaced", "provisional")

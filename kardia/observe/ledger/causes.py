@@ -72,7 +72,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
         if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at_ms):
             chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
         _by_what_broke(group, chosen, asked)
-        if chosen.trigger == "static_replaced" and _may_wait_to_be_stored(current, chosen, asked):
+        if chosen.trigger == "static_replaced" and _may_wait_to_be_stored(current, chosen, asked, timers):
             chosen.certainty = weaker(chosen.certainty, "provisional")
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
         return  # already written with another start: a late line does not make a second rebalance of it
@@ -80,10 +80,12 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
     current.started_at_ms = chosen.at
 
 
-def _may_wait_to_be_stored(current: Rebalance, seat: Cause, asked: list[Join]) -> bool:
-    """Whether a JoinGroup that took a seat may have begun nothing, and have waited for its record until somebody else
-    began the rebalance that answered it: nobody was told of that before the next one joined."""
-    later = min((join.handled_at_ms for join in asked if join.handled_at_ms > seat.at + STAMP_MS), default=inf)
+def _may_wait_to_be_stored(current: Rebalance, seat: Cause, asked: list[Join], timers: list[Cause]) -> bool:
+    """Whether a JoinGroup that took a seat may have begun nothing, and have waited for its record until something else
+    began the rebalance that answered it: nobody was told of that before the next one joined, or somebody's time was
+    over."""
+    others = [*(join.handled_at_ms for join in asked), *(timer.at for timer in timers)]
+    later = min((at for at in others if at > seat.at + STAMP_MS), default=inf)
     return later < inf and not 0 <= current.rebalance_notified_at_ms < later
 
 
