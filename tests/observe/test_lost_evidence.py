@@ -289,3 +289,26 @@ def test_who_is_taken_for_a_member_again_and_is_not_heard_for_another_session_wa
     assert [row["member_id"] for row in returned] == ["b"]
     assert known.alive() == {"a"}
     assert known.ended()["b"][1:] == ("unknown", "unknown")
+
+
+def test_who_is_in_a_generation_whose_list_nobody_was_told_is_not_sure() -> None:
+    """The leader's JoinGroup is answered to nobody: b, which was told of the rebalance, has not joined in it, and ended
+    before that was over or goes on."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"))
+    scene.synced(1_010, "a", "b")
+    scene.heartbeats(4_000, 9_000, "a", "b", every=2_500)
+    scene.heartbeats(10_000, 10_100, "a", "b", error=27)
+    scene.joined(20_000, 2, {"c": 12_000.0, "d": 12_100.0}, leader="nobody")
+    scene.heartbeats(20_500, 29_500, "c", "d", every=1_500, error=27)
+    scene.joined(30_100, 3, {"c": 30_000.0, "d": 30_050.0})
+    scene.synced(30_200, "c", "d")
+    scene.tick(34_000)
+    known = scene.known()
+    assert known.ended()["b"][2] != "exact"
+    said = {
+        row["certainty"]
+        for row in named("health", known.rows["health"])
+        if row["member_id"] == "b" and START + 20_200 <= row["at_ms"] < START + 30_000
+    }
+    assert "exact" not in said

@@ -222,13 +222,25 @@ def _missing_from_the_list(
     it is not known who is. `taken`: who came since."""
     if current.listed is None:
         group.membership_complete = False
+        _doubt_who_was_not_answered(group, current)
         return []
     for member_id, instance_id in current.listed.items():
         if member_id not in group.members:
             _add_listed(observer, group, member_id, instance_id, current.joined_at_ms)
+        elif group.members[member_id].doubtful_at_ms == current.joined_at_ms:
+            group.members[member_id].doubtful_at_ms = NEVER  # the leader's line has come late
     group.membership_complete = True
     known = {*current.listed, *(join.member_id for _, join in taken)}
     return [member for member in group.members.values() if member.member_id not in known]
+
+
+def _doubt_who_was_not_answered(group: Group, current: Rebalance) -> None:
+    """The end of a join phase renews who is in it. Whether who has not joined is, as a static member may be, only the
+    list for the leader says."""
+    joined = {join.member_id for join in current.joins}
+    for member in group.members.values():
+        if member.member_id not in joined and member.session_renewed_at_ms == current.joined_at_ms:
+            member.doubtful_at_ms = member.session_renewed_at_ms
 
 
 def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None:

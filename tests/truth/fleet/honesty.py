@@ -131,8 +131,9 @@ def _ended(truth: Truth, member_id: str, at_ms: int, bound_ms: int | None, cause
 
 
 def _was_one_for_less_than_a_ms(truth: Truth, member_id: str, at_ms: int) -> bool:
-    """Whether a process had its seat taken by the next one in the ms in which it came."""
-    return any(life.joined_at_ms == life.ended_at_ms == at_ms for life in _lives(truth, member_id))
+    """Whether a process had its seat taken by the next one in the ms in which it came, which the stamp of a line may
+    say to be the next one."""
+    return any(life.joined_at_ms == life.ended_at_ms in (at_ms, at_ms - 1) for life in _lives(truth, member_id))
 
 
 def _member(truth: Truth, row: dict[str, Any]) -> str:
