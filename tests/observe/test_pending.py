@@ -132,9 +132,10 @@ def test_who_falls_silent_while_an_id_may_have_been_used_has_not_surely_begun_th
 def emptied(*, alive: bool) -> tuple[str, str]:
     """The last member leaves while an id is handed out for 6 s. (State, certainty) of the last row of the group."""
     scene = group_of_three()
-    for member in ("a", "b", "c"):
+    for member in ("a", "b"):
         scene.leave(11_000, member)
     scene.member_id_required(11_500, "ghost", session_ms=6_000)
+    scene.leave(11_600, "c")
     for at in range(12_000, 21_000, 1_000):
         scene.tick(at, last_line=at if alive else 11_500)
     row = [row for row in named("transitions", scene.known().rows["transitions"]) if row["entity"] == "group"][-1]
@@ -146,3 +147,16 @@ def test_that_nobody_used_an_id_is_not_sure_where_its_broker_wrote_nothing_since
     or not at all."""
     assert emptied(alive=True) == ("Empty", "inferred")
     assert emptied(alive=False) == ("Empty", "provisional")
+
+
+def test_an_id_that_is_handed_out_later_has_not_kept_a_group_from_being_empty() -> None:
+    """The session of the only member is over at 14,000; the client is told so, and is handed a new id, half a second
+    later."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 0.0}, first=("a",))
+    scene.synced(1_010, "a")
+    scene.heartbeat(4_000, "a")
+    scene.heartbeat(14_500, "a", error=25)
+    scene.member_id_required(14_550, "a2")
+    scene.tick(16_500)
+    assert scene.known().states()[-1] == (14_000, "Empty")

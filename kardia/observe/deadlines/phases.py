@@ -6,6 +6,7 @@ Arithmetic only; when to look again is in `watches`, what is concluded then in `
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple, Self
 
 from kardia.coordinator.behaviour import behaviour_of
@@ -150,10 +151,13 @@ def is_tied(group: Group, member: Member, phases: PhaseEnds | None = None) -> bo
     return at >= 0 and near(at, member.deadline)
 
 
-def is_deserted(group: Group) -> bool:
-    """Whether nobody of the group was heard in time: every member that is left is overdue, and no id can be used."""
+def is_deserted(group: Group, at: float = inf) -> bool:
+    """Whether nobody of the group was heard in time: every member that is left is overdue, and no id can be used that
+    was handed out by an instant."""
     nobody_known = group.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN)
-    if not group.membership_complete or group.pending or group.is_undone or nobody_known:
+    if not group.membership_complete or group.is_undone or nobody_known:
+        return False
+    if any(one.handed_out_at_ms <= at + STAMP_MS for one in group.pending.values()):
         return False
     # The latest first: who joined first is mostly due first, and one who is not due is enough.
     return all(member.overdue and member.deadline >= 0 for member in reversed(group.members.values()))

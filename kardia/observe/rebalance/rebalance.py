@@ -414,11 +414,17 @@ def _confirm(observer: Facts, group: Group, current: Rebalance) -> None:
     began = current.cause.member_id if current.cause is not None and current.cause.trigger == "sync_timeout" else ""
     for over in group.ended.values():
         lives.confirm(observer, group, over, current.joined_at_ms)
-        tied = 0 <= over.member.deadline <= over.ended_at_ms + LATE_MS  # its session may have ended before
+        # Its session may have ended before, or that of somebody else have begun the rebalance before its time was over.
+        tied = 0 <= over.member.deadline <= over.ended_at_ms + LATE_MS or _ended_beside(group, over)
         by_silence = over.cause == "sync_timeout" and over.certainty == "provisional"
         if by_silence and over.member.member_id == began and not tied:
             over.certainty = "inferred"
             observer.emit_member(group, over.member, over.ended_at_ms, "inferred", over)
+
+
+def _ended_beside(group: Group, over: Ended) -> bool:
+    others = (one for one in group.ended.values() if one is not over and one.cause == "session_expired")
+    return any(abs(one.ended_at_ms - over.ended_at_ms) <= LATE_MS for one in others)
 
 
 def on_assigned(observer: Facts, group: Group, at: float) -> None:

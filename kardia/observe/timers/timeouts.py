@@ -151,7 +151,7 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     at = group.deserted_at_ms
     if key != str(group.generation) or at < 0 or now < at + GRACE_MS:
         return
-    if not phases.is_deserted(group):
+    if not phases.is_deserted(group, at):
         return
     if phases.may_wait_in_full(group, now):
         observer.schedule(group, group.rejected_at_ms + phases.longest_unseen_ms(group) + GRACE_MS, "deserted", key)

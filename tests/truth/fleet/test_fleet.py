@@ -49,6 +49,10 @@ def test_nothing_is_invented_and_exact_is_true_whatever_befalls_brokers_and_evid
         ("4.1.2", 1033, "stalls"),
         ("4.1.2", 1037, "failover"),
         ("4.4.0", 1079, "stalls with records"),
+        ("3.9.2", 1117, "requests"),
+        ("4.1.2", 1125, "requests"),
+        ("4.1.2", 1191, "requests"),
+        ("4.4.0", 1043, "records"),
     ],
 )
 def test_nothing_is_wrong_any_more_that_was_wrong_in_one_group_of_thousands(
