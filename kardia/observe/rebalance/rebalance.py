@@ -227,8 +227,6 @@ def _missing_from_the_list(
     for member_id, instance_id in current.listed.items():
         if member_id not in group.members:
             _add_listed(observer, group, member_id, instance_id, current.joined_at_ms)
-        elif group.members[member_id].doubtful_at_ms == current.joined_at_ms:
-            group.members[member_id].doubtful_at_ms = NEVER  # the leader's line has come late
     group.membership_complete = True
     known = {*current.listed, *(join.member_id for _, join in taken)}
     return [member for member in group.members.values() if member.member_id not in known]

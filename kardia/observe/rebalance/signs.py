@@ -88,7 +88,8 @@ def _end_the_silent(observer: Facts, group: Group, first: Member, at: float) -> 
     if tied or ((group.pending or not needs_id) and at < first.deadline + LATE_MS):
         how_sure = weaker(how_sure, "provisional")
     ran_out_at, known = observer.ran_out(group, first, first.session_renewed_at_ms, at)
-    ended_at_ms = min(max(ran_out_at, fired_from(group, first.over_from(first.deadline))), at)
+    over_from = observer.over_from(group, first, first.session_renewed_at_ms)
+    ended_at_ms = min(max(ran_out_at, fired_from(group, over_from)), at)
     end_member(observer, group, first, ended_at_ms, "session_expired", "", weaker(how_sure, known), at)
     if tied:
         lives.rival(group, first.member_id)
