@@ -14,7 +14,7 @@ from kardia.events import Kind
 from kardia.tables import TABLES
 from tests.support.scene import START, Known, Scene
 from tests.support.served import story_batches
-from tests.support.stories import named
+from tests.support.stories import named, standing
 
 UNKNOWN_MEMBER = 25
 
@@ -163,6 +163,25 @@ def test_a_short_outage_moves_every_deadline_to_the_load() -> None:
     at, cause, certainty = scene.known().ended()["b"]
     assert (cause, certainty) == ("session_expired", "provisional")
     assert 23_000 <= at <= 24_300
+
+
+def test_who_is_told_of_a_rebalance_before_a_session_seemed_over_since_the_load_tells_between_when_it_was() -> None:
+    """The log goes on at 14,000, the group answers at 14,900 first, and everybody is told of a rebalance at 24,500: the
+    session of b ran from somewhere between the first two."""
+    scene = pair(17)
+    scene.connects(2)
+    scene.fetch(14_000, "somebody")
+    scene.heartbeats(14_900, 23_500, "a")
+    scene.heartbeat(24_500, "a", error=27)
+    scene.joined(24_510, 2, {"a": 24_505.0})
+    scene.synced(24_520, "a")
+    scene.tick(27_000, last_line=26_500, silences=[[9_500, 14_000]])
+    known = scene.known()
+    row = [row for row in standing("members", known.rows["members"]) if row["member_id"] == "b"][-1]
+    assert (row["end_cause"], row["certainty"]) == ("session_expired", "provisional")
+    ended_at_ms = row["ended_at_ms"] - int(START)
+    assert ended_at_ms == 24_000
+    assert 24_500 <= ended_at_ms + row["at_bound_ms"] <= 24_510
 
 
 def test_an_outage_too_short_to_be_a_silence_of_the_log_shows_by_connections_that_are_numbered_anew() -> None:

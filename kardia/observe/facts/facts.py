@@ -21,7 +21,7 @@ from kardia.observe.facts.last_heard import FallingSilent
 from kardia.observe.facts.samples import Samples
 from kardia.observe.output import rows
 from kardia.observe.state.entries import Elected, Silence, Unjudged
-from kardia.observe.state.group import NEVER, Ended, Group, Member, Rebalance
+from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.state.settings import ObserverSettings
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 
@@ -192,7 +192,7 @@ class Facts:
         """When a session ended that ran from an instant and is known to be over at `latest`, and how sure that is. A
         deadline in a silence of the whole log was met by a broker that was down, stood still, or had nothing to log."""
         deadline = session_renewed_at_ms + member.session_ms
-        over_at = member.over_from(deadline)
+        over_at = self.over_from(group, member, session_renewed_at_ms)
         for begin, end in self.silences.get(group.broker, ()):
             if begin < deadline < end and session_renewed_at_ms < end:
                 over_at = end
@@ -200,6 +200,17 @@ class Facts:
         if member.is_unsure(session_renewed_at_ms) or session_renewed_at_ms <= group.unsure_to:
             return over_at, "provisional"
         return over_at, "provisional" if self.is_broken(group.broker, session_renewed_at_ms, deadline) else "exact"
+
+    def over_from(self, group: Group, member: Member, session_renewed_at_ms: float) -> float:
+        """The earliest that a session was over that ran from an instant. One that runs from a load, which is taken for
+        when the coordinator answered first, ran from when it was read to have begun to log again, maybe."""
+        deadline = session_renewed_at_ms + member.session_ms
+        if session_renewed_at_ms > group.unsure_to:
+            return member.over_from(deadline)
+        ends = (end for _, end in self.silences.get(group.broker, ()) if end <= session_renewed_at_ms)
+        up_at_ms = max(ends, default=NEVER)
+        soon = 0 <= session_renewed_at_ms - up_at_ms <= LOADS_WITHIN_MS and up_at_ms >= 0
+        return min(up_at_ms + member.session_ms, deadline) if soon else member.over_from(deadline)
 
     def is_blind(self, since: float, until: float) -> bool:
         """Whether between two instants a part of any log was lost, or a broker logged nothing at all, as one that has

@@ -80,7 +80,8 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Miss
     # 5. Its session ran from a load that came soon after the last line, maybe: it was over before the others joined.
     if _ran_since_load(group, member, timers) and not timers.unasked:
         over_at = min(at for at in (began, ended_at) if at >= 0)
-        return Dropped(member, over_at, ended_at, "session_expired", "provisional")
+        over_from = max(observer.over_from(group, member, armed), group.steady_at_ms)
+        return Dropped(member, min(over_from, over_at), ended_at, "session_expired", "provisional")
     # 6. Its session ran anew since its broker was down or stood still, or its timer was late. Nobody joined at this
     # instant: the phase ended by it.
     if timers.by_session and timers.unasked and observer.is_broken(group.broker, armed, timers.session_at):
@@ -146,7 +147,8 @@ def _by_the_first(
     ended_at = timers.ended_at
     if timers.by_session and (not timers.by_phase or timers.session_at < timers.phase_at):
         at, certainty = observer.ran_out(group, member, timers.armed_at, ended_at)
-        at = min(max(at, fired_from(group, member.over_from(timers.session_at))), ended_at)
+        over_from = observer.over_from(group, member, timers.armed_at)
+        at = min(max(at, fired_from(group, over_from)), ended_at)
         return Dropped(member, at, ended_at, "session_expired", weaker(sure, certainty))
     in_time = ended_at - timers.phase_at <= LATE_MS + _width(current)
     return Dropped(member, ended_at, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred"))
