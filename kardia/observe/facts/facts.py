@@ -203,14 +203,12 @@ class Facts:
 
     def over_from(self, group: Group, member: Member, session_renewed_at_ms: float) -> float:
         """The earliest that a session was over that ran from an instant. One that runs from a load, which is taken for
-        when the coordinator answered first, ran from when it was read to have begun to log again, maybe."""
-        deadline = session_renewed_at_ms + member.session_ms
-        if session_renewed_at_ms > group.unsure_to:
-            return member.over_from(deadline)
-        ends = (end for _, end in self.silences.get(group.broker, ()) if end <= session_renewed_at_ms)
-        up_at_ms = max(ends, default=NEVER)
-        soon = 0 <= session_renewed_at_ms - up_at_ms <= LOADS_WITHIN_MS and up_at_ms >= 0
-        return min(up_at_ms + member.session_ms, deadline) if soon else member.over_from(deadline)
+        when the coordinator answered first, may run from when its broker was seen to log again."""
+        silences = self.silences.get(group.broker, ())
+        since = [end for _, end in silences if 0 <= session_renewed_at_ms - end <= LOADS_WITHIN_MS]
+        if since and session_renewed_at_ms <= group.unsure_to:
+            return max(since) + member.session_ms
+        return member.over_from(session_renewed_at_ms + member.session_ms)
 
     def is_blind(self, since: float, until: float) -> bool:
         """Whether between two instants a part of any log was lost, or a broker logged nothing at all, as one that has
