@@ -26,15 +26,17 @@ EVERY_S = 2.0
 ASK_S = 20.0
 """For an answer of a JVM: it answers when it has collected."""
 
-COLLECT_EVERY_S, COLLECT_AGAIN_S = 300.0, 15.0
-"""The JVM of Spark is asked so often to collect its heap, and so long after that once more: what the first collection
-shows to be forgotten (24,000 counters in two minutes, 40 MB) Spark lets go only then."""
+COLLECT_EVERY_S, COLLECT_AGAIN_S, AGAIN = 300.0, 15.0, 2
+"""The JVM of Spark is asked so often to collect its heap, and so long after that once more, twice: what the first
+collection shows to be forgotten (24,000 counters in two minutes, 40 MB) Spark lets go only then, and a task that runs
+just then holds pages of 16 MB."""
 
 SETTLED_S = 240.0
 """A Python process has its size after its first batches."""
 
-HEAP_SETTLED_S = 600.0
-"""What a JVM keeps for good, its classes' compiled form and caches of Spark among it, is there after ten minutes."""
+HEAP_SETTLED_S = 1_200.0
+"""What a JVM keeps for good, its classes' compiled form and caches of Spark among it, is there after twenty minutes:
+histograms of a heap at 12, 24, 36 and 39 minutes showed parsers' states and plans come, 6 MB, and nothing else stay."""
 
 JUDGED_S = 900.0
 """Growth is judged of a life that lasted so long after it had settled: below, noise would be taken for a trend."""
@@ -76,7 +78,7 @@ class Watch:
     def __init__(self) -> None:
         self.samples: list[Sample] = []
         self._next_s = self._collect_s = 0.0
-        self._again_s = math.inf
+        self._again = 0
 
     def look(self, roles: Mapping[str, psutil.Process]) -> None:
         """Take a sample of each role, if it is time."""
@@ -84,10 +86,9 @@ class Watch:
         if now_s < self._next_s:
             return
         self._next_s = now_s + EVERY_S
-        if now_s >= min(self._collect_s, self._again_s):
-            is_first = now_s < self._again_s
-            self._again_s = now_s + COLLECT_AGAIN_S if is_first else math.inf
-            self._collect_s = now_s + COLLECT_EVERY_S
+        if now_s >= self._collect_s:
+            self._again = (self._again or AGAIN + 1) - 1
+            self._collect_s = now_s + (COLLECT_AGAIN_S if self._again else COLLECT_EVERY_S)
             _collect(roles)
         for role, running in roles.items():
             whole_mb, java_mb = _size_mb(running)
@@ -131,14 +132,27 @@ _COLLECTED = re.compile(r"^\[(\d+\.\d+)s\].* Pause Full .* \d+M->(\d+)M\(\d+M\)"
 
 def heap_samples(logs: Iterable[Path]) -> list[Sample]:
     """What was left in the heaps of Spark's JVMs after each collection of all of it, by their logs, one per life: of
-    those that came soon after another one, if there are any."""
+    those that came soon one after the other the least, if there are any."""
     found = []
     for life, log in enumerate(logs):
-        left = [(float(at_s), float(mb)) for at_s, mb in _COLLECTED.findall(_text(log))]
-        second = [one for before, one in itertools.pairwise(left) if one[0] - before[0] < 2 * COLLECT_AGAIN_S]
-        settled = [one for one in second if one[0] >= HEAP_SETTLED_S]
-        found += [Sample(at_s, STREAM_HEAP, life, mb * 1.048_576) for at_s, mb in (second if settled else left)]
+        left = [
+            Sample(float(at_s), STREAM_HEAP, life, float(mb) * 1.048_576) for at_s, mb in _COLLECTED.findall(_text(log))
+        ]
+        series = _series(left)
+        settled = [one for one in series if one.at_s >= HEAP_SETTLED_S]
+        found += series if settled else left
     return found
+
+
+def _series(left: Sequence[Sample]) -> list[Sample]:
+    """The least of each series of collections that came soon one after the other."""
+    series: list[list[Sample]] = []
+    for one in left:
+        if series and one.at_s - series[-1][-1].at_s < 2 * COLLECT_AGAIN_S:
+            series[-1].append(one)
+        else:
+            series.append([one])
+    return [min(some, key=lambda one: one.mb) for some in series if len(some) > 1]
 
 
 def _text(log: Path) -> str:
