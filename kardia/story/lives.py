@@ -28,7 +28,7 @@ def joined(material: Material, life: Row) -> Sentence:
     text = f"{who} joined."
     if transition["cause"] == "listed" and not transition["at_bound_ms"]:
         text = f"{who} was first named here: when it joined was not read."
-    came = words.between("It came", at_ms, transition["at_bound_ms"], *_no_timer(is_timer=False))
+    came = words.between("It came", at_ms, transition["at_bound_ms"], "")
     if transition["cause"] == "static_replaced":
         before = [
             other
@@ -43,17 +43,17 @@ def joined(material: Material, life: Row) -> Sentence:
     return Sentence(at_ms, "joined", text, transition["certainty"], (member_id,), evidence.of(transition))
 
 
-def _no_timer(*, is_timer: bool) -> tuple[str, ...]:
-    """Why bounds are as wide as they are, where it is not that a timer fired late: it was seen before and after."""
-    return () if is_timer else ("",)
+_BY_TIMER = ("session_expired", "rebalance_timeout", "sync_timeout", "join_timeout")
+"""Causes that are a timer of the broker, which may fire late; bounds of others are wide for other reasons."""
 
 
 def ended(material: Material, life: Row) -> Sentence:
     """It stopped being a member: when, why, how that is known, and whether it had been predicted."""
     member_id, at_ms = life["member_id"], life["ended_at_ms"]
+    late = () if life["end_cause"] in _BY_TIMER else ("",)
     parts = (
         _WHY.get(life["end_cause"], _unknown)(material, life),
-        words.between("It ended", at_ms, life["at_bound_ms"], *_no_timer(is_timer=life["end_cause"] != "unknown")),
+        words.between("It ended", at_ms, life["at_bound_ms"], *late),
         unsure(life["end_cause"], life["certainty"], life["end_reason"]),
         foretold.beforehand(material, life),
         _poll_of_static_member(material, life),

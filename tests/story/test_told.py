@@ -532,3 +532,10 @@ def test_where_nothing_is_known_of_a_group_nobody_is_said_to_be_absent() -> None
 def test_nobody_is_told_that_nothing_was_predicted_where_nothing_could_be(read: dict[str, Any], is_told: bool) -> None:
     gone = life("a", 0, 9_000, "session_expired", **read)
     assert any("had not been predicted" in text for text in texts(material(lives=(gone,)), "ended")) is is_told
+
+
+@pytest.mark.parametrize("cause", ["session_expired", "rebalance_timeout", "sync_timeout", "left", "static_replaced"])
+def test_bounds_of_an_end_are_a_late_timers_only_where_a_timer_ended_it(cause: str) -> None:
+    (told,) = texts(material(lives=[life("a", -9_000, 0, cause, at_bound_ms=400)]), "ended")
+    assert "It ended between" in told
+    assert ("timers of a broker may fire late" in told) is (cause not in ("left", "static_replaced"))
