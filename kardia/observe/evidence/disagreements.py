@@ -55,8 +55,10 @@ def of_eviction(facts: Facts, group: Group, member_id: str, at: float) -> Disagr
     over = group.ended.get(member_id)
     if over is None or not stands(over.certainty) or over.certainty == "unknown":
         return None
-    client_id = over.member.client_id
-    about = Disagreement("", EXPIRED, over.cause, over.ended_at_ms, over.certainty, member_id, client_id)
+    client_id, deadline = over.member.client_id, over.member.deadline
+    # What counts as its deadline, not the earliest that it may have been.
+    ended_at_ms = deadline if over.member.over_from(deadline) == over.ended_at_ms else over.ended_at_ms
+    about = Disagreement("", EXPIRED, over.cause, ended_at_ms, over.certainty, member_id, client_id)
     if over.cause not in (EXPIRED, "unknown"):
         return about._replace(kind="another_cause")
     return _beside(facts, group, about, at) if over.certainty == "exact" and not over.told else None
