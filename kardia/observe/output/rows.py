@@ -232,7 +232,7 @@ def health_row(
     polled_at_ms, evidence, error_ms = last_poll(member)
     abandoned, told = group_at.pending()
     polled = polled_at_ms >= 0
-    deadline = member.told_deadline
+    deadline = member.deadline
     return (
         cluster,
         group.group_id,

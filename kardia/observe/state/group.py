@@ -197,11 +197,6 @@ class Member:
         return over_at
 
     @property
-    def told_deadline(self) -> float:
-        """The deadline as it is told: in the middle of where it may be, so that it is off by half of that at most."""
-        return (self.deadline + self.over_from(self.deadline)) / 2 if self.deadline >= 0 else NEVER
-
-    @property
     def deadline(self) -> float:
         """When the coordinator evicts it if it stays silent; NEVER when that is not known."""
         if self.session_renewed_at_ms < 0 or self.session_ms < 0 or self.unknown_since_at_ms >= 0:

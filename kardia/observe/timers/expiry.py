@@ -45,7 +45,7 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
         elif member.session_prediction_at_ms < 0 and now >= deadlines.predict_session_at(observer.settings, member):
             if deadlines.believed_silent(group, member) and not _goes_unsynced(group, member):
                 member.session_prediction_at_ms = now
-                member.session_prediction_deadline_at_ms = member.told_deadline
+                member.session_prediction_deadline_at_ms = deadline
                 if now < deadlines.imminent_at(observer.settings, member):
                     observer.emit_prediction(group, member, "session", "open", NEVER)
             else:
