@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from operator import itemgetter
 
 from kardia.events import Event, Kind
 
@@ -20,6 +21,10 @@ WIDTH = len(FIELDS)
 START, END, LOGGED, ARRIVED, HANDLED, DECIDED, BYTES = range(WIDTH)
 
 _FETCH = int(Kind.FETCH)
+
+sender_of = itemgetter(*(place for place, name in enumerate(Event._fields) if name not in (*FIELDS, "detail")))
+"""What all requests of a stretch have in common: kind, source, and who sent them, how. The `detail` of a FETCH is its
+size, which is among the numbers."""
 
 
 class Stretch:

@@ -28,7 +28,7 @@ def joined(material: Material, life: Row) -> Sentence:
     text = f"{who} joined."
     if transition["cause"] == "listed" and not transition["at_bound_ms"]:
         text = f"{who} was first named here: when it joined was not read."
-    came = words.between("It came", at_ms, transition["at_bound_ms"], "")
+    came = words.between("It came", at_ms, transition["at_bound_ms"])
     if transition["cause"] == "static_replaced":
         before = [
             other
@@ -43,17 +43,12 @@ def joined(material: Material, life: Row) -> Sentence:
     return Sentence(at_ms, "joined", text, transition["certainty"], (member_id,), evidence.of(transition))
 
 
-_BY_TIMER = ("session_expired", "rebalance_timeout", "sync_timeout", "join_timeout")
-"""Causes that are a timer of the broker, which may fire late; bounds of others are wide for other reasons."""
-
-
 def ended(material: Material, life: Row) -> Sentence:
     """It stopped being a member: when, why, how that is known, and whether it had been predicted."""
     member_id, at_ms = life["member_id"], life["ended_at_ms"]
-    late = () if life["end_cause"] in _BY_TIMER else ("",)
     parts = (
         _WHY.get(life["end_cause"], _unknown)(material, life),
-        words.between("It ended", at_ms, life["at_bound_ms"], *late),
+        words.between("It ended", at_ms, life["at_bound_ms"], life["end_cause"]),
         unsure(life["end_cause"], life["certainty"], life["end_reason"]),
         foretold.beforehand(material, life),
         _poll_of_static_member(material, life),

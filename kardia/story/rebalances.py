@@ -30,9 +30,6 @@ _BEGAN = {
 }
 """Words for every trigger of `kardia.tables.TRIGGERS`; a test compares the two lists."""
 
-_BY_TIMER = ("session_expired", "pending_expired", "rebalance_timeout", "sync_timeout")
-"""Triggers that are a timer of the broker, which may fire late; bounds of others are wide for other reasons."""
-
 
 def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     """It began: by whom or what, in the client's own words, and whether it follows from one before.
@@ -49,8 +46,7 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     is_reason = given and not given.startswith(SECOND_JOIN) and not is_told
     reason = words.stopped(f" Its own words: {words.quoted(given)}") if is_reason else ""
     certainty = _certainty(material, row)
-    late = () if row["trigger"] in _BY_TIMER else ("",)
-    bounds = "" if is_told else words.between(" It began", at_ms, row["at_bound_ms"], *late)
+    bounds = "" if is_told else words.between(" It began", at_ms, row["at_bound_ms"], row["trigger"])
     link, linked = links.before(material, row)
     before = row["members_before"]
     many = f", {words.count(before, 'member')}" if before else ""

@@ -186,11 +186,11 @@ def _change(row: Row) -> str:
     """A change of the group, with its bounds where it was seen by two samples."""
     if row["cause"] == "sampled":
         text = f"The group is {row['to_state']}, as its coordinator answered."
-        changed = words.between("It became so", row["at_ms"], row["at_bound_ms"], "")
+        changed = words.between("It became so", row["at_ms"], row["at_bound_ms"])
     else:
         text, changed = _CHANGES[row["cause"]], ""
         if row["cause"] == "rebalanced":
-            changed = words.between("That was", row["at_ms"], row["at_bound_ms"], "")
+            changed = words.between("That was", row["at_ms"], row["at_bound_ms"])
     return f"{text} {changed}" if changed else text
 
 

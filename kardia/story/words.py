@@ -81,11 +81,18 @@ def clock(at_ms: int, beside_ms: int) -> str:
     return instant(at_ms)[11:-1] if at_ms // _DAY_MS == beside_ms // _DAY_MS else instant(at_ms)
 
 
-def between(what: str, at_ms: int, bound_ms: int | None, why: str = ": timers of a broker may fire late") -> str:
-    """A sentence that says within which bounds something was, empty where they are those of a stamp, or not known."""
+BY_TIMER = frozenset({"session_expired", "pending_expired", "rebalance_timeout", "sync_timeout", "join_timeout"})
+"""End causes and triggers that are a timer of the broker, which may fire late; bounds of others are wide for other
+reasons."""
+
+
+def between(what: str, at_ms: int, bound_ms: int | None, cause: str = "") -> str:
+    """A sentence that says within which bounds something was, and why they are wide if `cause` is a timer; empty where
+    they are those of a stamp, or not known."""
     if bound_ms is None or bound_ms <= BOUND_SHOWN_MS:
         return ""
     end_ms = at_ms + bound_ms
+    why = ": timers of a broker may fire late" if cause in BY_TIMER else ""
     return f"{what} between {clock(at_ms, end_ms)} and {clock(end_ms, at_ms)}{why}."
 
 

@@ -26,7 +26,7 @@ EVERY_S = 2.0
 ASK_S = 20.0
 """For an answer of a JVM: it answers when it has collected."""
 
-COLLECT_EVERY_S, COLLECT_AGAIN_S, AGAIN = 300.0, 15.0, 2
+COLLECT_EVERY_S, COLLECT_AGAIN_S = 300.0, 15.0
 """The JVM of Spark is asked so often to collect its heap, and so long after that once more, twice: what the first
 collection shows to be forgotten (24,000 counters in two minutes, 40 MB) Spark lets go only then, and a task that runs
 just then holds pages of 16 MB."""
@@ -34,9 +34,8 @@ just then holds pages of 16 MB."""
 SETTLED_S = 240.0
 """A Python process has its size after its first batches."""
 
-HEAP_SETTLED_S = 1_200.0
-"""What a JVM keeps for good, its classes' compiled form and caches of Spark among it, is there after twenty minutes:
-histograms of a heap at 12, 24, 36 and 39 minutes showed parsers' states and plans come, 6 MB, and nothing else stay."""
+HEAP_SETTLED_S = 600.0
+"""What a JVM keeps for good, its classes' compiled form and caches of Spark among it, is there after ten minutes."""
 
 JUDGED_S = 900.0
 """Growth is judged of a life that lasted so long after it had settled: below, noise would be taken for a trend."""
@@ -78,7 +77,7 @@ class Watch:
     def __init__(self) -> None:
         self.samples: list[Sample] = []
         self._next_s = self._collect_s = 0.0
-        self._again = 0
+        self._waits_s = itertools.cycle((COLLECT_AGAIN_S, COLLECT_AGAIN_S, COLLECT_EVERY_S))
 
     def look(self, roles: Mapping[str, psutil.Process]) -> None:
         """Take a sample of each role, if it is time."""
@@ -87,8 +86,7 @@ class Watch:
             return
         self._next_s = now_s + EVERY_S
         if now_s >= self._collect_s:
-            self._again = (self._again or AGAIN + 1) - 1
-            self._collect_s = now_s + (COLLECT_AGAIN_S if self._again else COLLECT_EVERY_S)
+            self._collect_s = now_s + next(self._waits_s)
             _collect(roles)
         for role, running in roles.items():
             whole_mb, java_mb = _size_mb(running)

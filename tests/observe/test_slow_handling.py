@@ -182,7 +182,7 @@ def test_a_java_coordinator_that_was_slow_took_it_into_a_rebalance_at_any_time_b
     assert (row["joined_at_ms"] - START, row["at_bound_ms"]) == came
 
 
-@pytest.mark.parametrize("later_ms", [0.0, 1.0, 6.0, 10.0])
+@pytest.mark.parametrize("later_ms", [0.0, 1.0, 6.0, 9.0])
 def test_a_session_runs_from_any_instant_between_a_heartbeat_and_its_answer(later_ms: float) -> None:
     """A Java coordinator takes it at once, and answers it when what was written before is stored; or takes it late."""
     scene = seats()

@@ -85,7 +85,7 @@ def test_a_static_client_that_is_told_to_join_again_has_begun_it_maybe() -> None
     instances = {"s": "i-s"}
     scene.joined(1_000, 1, {"a": 0.0, "s": 0.0}, first=("a", "s"), instances=instances, rebalance_ms=9_000)
     scene.synced(1_010, "a", "s")
-    scene.joined(6_200, 2, {"a": 6_150.0, "b": 6_000.0}, session_ms=30_000, rebalance_ms=9_000, absent=())
+    scene.joined(6_200, 2, {"a": 6_150.0, "b": 6_000.0}, session_ms=30_000, rebalance_ms=9_000)
     scene.synced(6_300, "a")
     scene.heartbeats(9_000, 14_000, "a", every=1_000)
     scene.heartbeat(14_500, "s", error=25)

@@ -12,35 +12,32 @@ from kardia.events import Event
 from kardia.kafka.sessions import Coordinator
 from kardia.lateness import LATE_MS
 from kardia.observe.state.entries import HeardLate
-from kardia.observe.state.group import Member
 
 AT_ONCE_MS = 10.0
 """What was done within that was done in an instant, to the width of what is promised of one. A Java coordinator waits 5
 ms for more records before it writes, by default."""
 
-AN_INSTANT_MS = 1.0
-"""Stamps are cut to that."""
+STAMPS_MS = 1.0
+"""Stamps are cut to that: what seems to lie less apart may be one instant, and what does not lies so much further."""
 
 
 def is_late(handled_at_ms: float, decided_at_ms: float) -> bool:
     """Whether a heartbeat was answered so late that it is not sure when it took effect."""
-    return decided_at_ms - handled_at_ms > AT_ONCE_MS
+    return decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMPS_MS
 
 
 def heard_at(handled_at_ms: float, decided_at_ms: float) -> float:
-    """When a heartbeat took effect. A Java coordinator that was busy takes it late: 6.9 and 7.9 ms in recordings, and
-    the session ran from the answer; in others from the handling, as the answer waited for what was
-    written before (`Member.over_from`). One that takes it at once answers when that is stored which was written before,
-    which may last for seconds."""
+    """What counts as when a heartbeat took effect. A Java coordinator that was busy takes it late: 6.9 and 7.9 ms in
+    recordings, and the session ran from the answer. One that takes it at once answers when that is stored which was
+    written before, which may last for seconds. Within ms nothing shows which of the two it was (`heard_late`)."""
     return handled_at_ms if is_late(handled_at_ms, decided_at_ms) else decided_at_ms
 
 
-def note_heard(member: Member, handled_at_ms: float, decided_at_ms: float) -> None:
-    """Remember between which instants a heartbeat renewed, where its answer was later than stamps are off."""
-    if AN_INSTANT_MS < decided_at_ms - handled_at_ms <= AT_ONCE_MS:
-        member.heard_late = HeardLate(handled_at_ms, decided_at_ms)
-    else:
-        member.heard_late = None
+def heard_late(handled_at_ms: float, decided_at_ms: float) -> HeardLate | None:
+    """Between which instants a heartbeat renewed; None where that is one, or where it is in doubt that it did."""
+    if decided_at_ms - handled_at_ms <= STAMPS_MS or is_late(handled_at_ms, decided_at_ms):
+        return None
+    return HeardLate(handled_at_ms, decided_at_ms)
 
 
 def took_effect(event: Event, coordinator: Coordinator, *, waited: bool = False) -> tuple[float, float | None]:

@@ -91,26 +91,26 @@ def how_ended(group: Group, member: Member, phases: PhaseEnds | None = None) -> 
         phase_at, why = NEVER if member.instance_id else phases.joined_by_ms, "rebalance_timeout"
     if 0 <= phase_at <= member.deadline:
         return DueEnd(fired_from(group, phase_at), member.member_id, why)
-    return DueEnd(fired_from(group, member.over_from(member.deadline)), member.member_id, "session_expired")
+    return DueEnd(fired_from(group, member.deadline_from), member.member_id, "session_expired")
 
 
-def due_of(group: Group, cause: Cause) -> float:
-    """Deadline of the session that a rebalance is said to have been begun by, the earliest that it may have been; its
-    instant where that is not held."""
+def due_between(group: Group, cause: Cause) -> tuple[float, float]:
+    """From when to when the session may have been over that a rebalance is said to have been begun by; twice the
+    instant of the cause where that is not held."""
     member = group.members.get(cause.member_id)
     if member is not None and member.renewed_before_join_at_ms >= 0 and member.session_ms >= 0:
-        return member.over_from(member.renewed_before_join_at_ms + member.session_ms)
+        due = member.renewed_before_join_at_ms + member.session_ms
+        return member.over_from(due), due
     over = group.ended.get(cause.member_id)
     if over is not None and over.member.deadline >= 0:
-        return min(over.member.over_from(over.member.deadline), cause.at)
-    return cause.at
+        due_from, due = over.member.deadline_from, over.member.deadline
+        return min(due_from, cause.at), min(due, cause.at + due - due_from)
+    return cause.at, cause.at
 
 
-def due_within_ms(group: Group, cause: Cause) -> float:
-    """How much later than `due_of` that may have been: its last heartbeat was answered so much later than handled."""
-    member, over = group.members.get(cause.member_id), group.ended.get(cause.member_id)
-    member = over.member if member is None and over is not None else member
-    return 0.0 if member is None or member.heard_late is None else member.heard_late.width_ms
+def in_no_order(first: tuple[float, float], second: tuple[float, float]) -> bool:
+    """Whether stamps that are cut to 1 ms do not show which of two sessions was over first."""
+    return first[0] <= second[1] + STAMP_MS and second[0] <= first[1] + STAMP_MS
 
 
 def all_ends(group: Group) -> list[DueEnd]:

@@ -55,9 +55,9 @@ def of_eviction(facts: Facts, group: Group, member_id: str, at: float) -> Disagr
     over = group.ended.get(member_id)
     if over is None or not stands(over.certainty) or over.certainty == "unknown":
         return None
-    client_id, deadline = over.member.client_id, over.member.deadline
+    client_id = over.member.client_id
     # What counts as its deadline, not the earliest that it may have been.
-    ended_at_ms = deadline if over.member.over_from(deadline) == over.ended_at_ms else over.ended_at_ms
+    ended_at_ms = over.member.deadline if over.ended_at_ms == over.member.deadline_from else over.ended_at_ms
     about = Disagreement("", EXPIRED, over.cause, ended_at_ms, over.certainty, member_id, client_id)
     if over.cause not in (EXPIRED, "unknown"):
         return about._replace(kind="another_cause")

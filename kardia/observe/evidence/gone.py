@@ -44,8 +44,6 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
         end_member(observer, group, member, min(end.at_ms, at), "rebalance_timeout", "", sure, at)
     elif 0 <= member.deadline <= at + observer.settings.tolerance_ms and end.cause != "sync_timeout":
         ended_at_ms, certainty = observer.ran_out(group, member, member.session_renewed_at_ms, at)
-        over_from = observer.over_from(group, member, member.session_renewed_at_ms)
-        ended_at_ms = min(max(ended_at_ms, fired_from(group, over_from)), at)
         tied = is_tied(group, member)
         off: Certainty = "provisional" if tied else "inferred" if member.deadline > at + STAMP_MS else "exact"
         end_member(observer, group, member, ended_at_ms, "session_expired", "", weaker(certainty, off), at)

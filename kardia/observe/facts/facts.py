@@ -17,6 +17,7 @@ from kardia.kafka.sessions import Coordinator, coordinator_of
 from kardia.kafka.states import GroupState
 from kardia.lag.book import LagBook
 from kardia.observe.deadlines import deadlines
+from kardia.observe.deadlines.late import fired_from
 from kardia.observe.facts.last_heard import FallingSilent
 from kardia.observe.facts.samples import Samples
 from kardia.observe.output import rows
@@ -192,10 +193,10 @@ class Facts:
         """When a session ended that ran from an instant and is known to be over at `latest`, and how sure that is. A
         deadline in a silence of the whole log was met by a broker that was down, stood still, or had nothing to log."""
         deadline = session_renewed_at_ms + member.session_ms
-        over_at = self.over_from(group, member, session_renewed_at_ms)
+        over_at = fired_from(group, self.over_from(group, member, session_renewed_at_ms))
         for begin, end in self.silences.get(group.broker, ()):
             if begin < deadline < end and session_renewed_at_ms < end:
-                over_at = end
+                over_at = max(over_at, end)
         over_at = min(over_at, latest)
         if member.is_unsure(session_renewed_at_ms) or session_renewed_at_ms <= group.unsure_to:
             return over_at, "provisional"

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from kardia.events import Event
 from kardia.kafka.libraries import LIBRARIES
-from kardia.observe.deadlines.handling import note_heard
+from kardia.observe.deadlines.handling import heard_late
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import habits, polls
 from kardia.observe.requests.requests import renew
@@ -49,7 +49,7 @@ def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
         member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `heard`
         member.throttled_ms = 0.0
         numbers = quiet.heartbeats[-1].numbers
-        note_heard(member, numbers[HANDLED - WIDTH], numbers[DECIDED - WIDTH])
+        member.heard_late = heard_late(numbers[HANDLED - WIDTH], numbers[DECIDED - WIDTH])
     fetches = [(stretch, max(stretch.column(ARRIVED))) for stretch in quiet.fetches]
     member.fetched_at_ms = max([member.fetched_at_ms, *(fetched_at_ms for _, fetched_at_ms in fetches)])
     inside_poll = "fetch" in LIBRARIES[member.library].polled_by

@@ -13,7 +13,7 @@ from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import deadlines
-from kardia.observe.deadlines.handling import AN_INSTANT_MS, is_late, note_heard
+from kardia.observe.deadlines.handling import STAMPS_MS, heard_late, is_late
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import habits, polls
 from kardia.observe.moves.loads import ABSENT_MS
@@ -55,8 +55,8 @@ def take(facts: Facts, event: Event, at: float) -> bool:
             return False
         if at > group.steady_at_ms:
             group.steady_at_ms = at
-        if event.decided_at_ms - handled_at_ms > AN_INSTANT_MS or member.heard_late is not None:
-            note_heard(member, handled_at_ms, event.decided_at_ms)
+        if event.decided_at_ms - handled_at_ms > STAMPS_MS or member.heard_late is not None:
+            member.heard_late = heard_late(handled_at_ms, event.decided_at_ms)
     if handled_at_ms > group.heard_at_ms:
         group.heard_at_ms = handled_at_ms
     _renew(facts, group, member, at)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from operator import sub
 from typing import Any
 
 from kardia.events import Event, Kind
-from kardia.observe.deadlines.handling import AT_ONCE_MS
-from kardia.stretches import DECIDED, HANDLED, WIDTH, Stretch
+from kardia.observe.deadlines.handling import is_late
+from kardia.stretches import DECIDED, HANDLED, WIDTH, Stretch, sender_of
 
 _HEARTBEAT = int(Kind.HEARTBEAT)
 
@@ -33,9 +32,9 @@ class Held:
         decided = numbers[DECIDED::WIDTH].tolist()
         if decided != sorted(decided):
             return False
-        if head.kind == _HEARTBEAT and max(map(sub, decided, numbers[HANDLED::WIDTH])) > AT_ONCE_MS:
+        if head.kind == _HEARTBEAT and any(map(is_late, numbers[HANDLED::WIDTH], decided)):
             return False
-        sender = head[:3] + head[9:19]
+        sender = sender_of(head)
         before = self._open.get(sender)
         if before is not None and before.numbers[DECIDED - WIDTH] <= decided[0]:
             before.numbers.extend(numbers)

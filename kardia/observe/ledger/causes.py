@@ -14,7 +14,7 @@ from kardia.certainty import Certainty, stands, weaker
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.late import begun_by, earlier
 from kardia.observe.deadlines.missing import could_begin
-from kardia.observe.deadlines.phases import STAMP_MS, due_of, due_within_ms
+from kardia.observe.deadlines.phases import STAMP_MS, due_between, in_no_order
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger.dropped import Dropped
 from kardia.observe.state.entries import BeginLine
@@ -247,7 +247,7 @@ def _by_order(group: Group, candidates: list[Cause], current: Rebalance, toleran
         known = [
             one for one in candidates if one.trigger == chosen.trigger and (one is chosen or stands(one.certainty))
         ]
-        chosen = min(known, key=lambda one: due_of(group, one))
+        chosen = min(known, key=lambda one: due_between(group, one))
     if 0 <= rebalance_notified_at_ms < chosen.at - tolerance_ms:
         return Cause(rebalance_notified_at_ms, "unknown", certainty="unknown"), False
     told_before = 0 <= rebalance_notified_at_ms < chosen.at - STAMP_MS
@@ -267,9 +267,7 @@ def _is_rival(group: Group, one: Cause, chosen: Cause, to_at: float) -> bool:
     if one.trigger != chosen.trigger:
         return one.at <= to_at
     both = one.trigger == "session_expired" and one.member_id != chosen.member_id
-    first, second = sorted((one, chosen), key=lambda cause: due_of(group, cause))
-    apart_ms = due_of(group, second) - due_of(group, first)
-    return both and apart_ms <= STAMP_MS + due_within_ms(group, first)
+    return both and in_no_order(due_between(group, one), due_between(group, chosen))
 
 
 def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:

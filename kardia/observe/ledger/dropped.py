@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kardia.certainty import Certainty, weaker
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS
-from kardia.observe.deadlines.late import fired_from, near
+from kardia.observe.deadlines.late import near
 from kardia.observe.deadlines.missing import Missing
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
@@ -147,8 +147,6 @@ def _by_the_first(
     ended_at = timers.ended_at
     if timers.by_session and (not timers.by_phase or timers.session_at < timers.phase_at):
         at, certainty = observer.ran_out(group, member, timers.armed_at, ended_at)
-        over_from = observer.over_from(group, member, timers.armed_at)
-        at = min(max(at, fired_from(group, over_from)), ended_at)
         return Dropped(member, at, ended_at, "session_expired", weaker(sure, certainty))
     in_time = ended_at - timers.phase_at <= LATE_MS + _width(current)
     return Dropped(member, ended_at, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred"))

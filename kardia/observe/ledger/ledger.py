@@ -9,7 +9,7 @@ from typing import Any
 
 from kardia.certainty import Certainty, stands
 from kardia.kafka.sessions import POLL_INTERVAL_MS
-from kardia.observe.deadlines.phases import STAMP_MS, due_of
+from kardia.observe.deadlines.phases import STAMP_MS, due_between, in_no_order
 from kardia.observe.facts.facts import Facts
 from kardia.observe.state.entries import Previous
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Rebalance
@@ -114,10 +114,14 @@ def _how_sure(group: Group, current: Rebalance) -> Certainty:
 def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
     """Whether somebody else ended in that instant, and may have begun it. Of one LeaveGroup the first entry did, of
     sessions the one that was due first."""
-    if over.member.member_id == cause.member_id or abs(over.ended_at_ms - cause.at) > STAMP_MS:
+    if over.member.member_id == cause.member_id:
         return False
+    apart_ms, own, due = abs(over.ended_at_ms - cause.at), over.member, due_between(group, cause)
     if over.cause == cause.trigger == "session_expired":
-        return abs(over.member.deadline - due_of(group, cause)) <= STAMP_MS
+        widest_ms = max(own.deadline - own.deadline_from, due[1] - due[0])
+        return apart_ms <= STAMP_MS + widest_ms and in_no_order((own.deadline_from, own.deadline), due)
+    if apart_ms > STAMP_MS:
+        return False
     return over.cause == "session_expired" or (over.cause in LEAVE_CAUSES and over.ended_at_ms != cause.at)
 
 

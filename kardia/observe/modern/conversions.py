@@ -63,8 +63,7 @@ def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) 
     # Asked before an end changes the state; what has begun since a deadline does not hide who was silent up to it.
     silent = [one for one in over if deadlines.surely_silent(group, one) or _was_silent_before(group, one)]
     for member in sorted(silent, key=lambda one: (one.deadline, one.member_id)):
-        over_at = member.over_from(member.deadline)
-        rebalance.end_member(facts, group, member, over_at, "session_expired", "", "provisional", at)
+        rebalance.end_member(facts, group, member, member.deadline_from, "session_expired", "", "provisional", at)
     upgrade(facts, group, at, "inferred", by)
 
 

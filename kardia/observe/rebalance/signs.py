@@ -69,7 +69,7 @@ def _begin_as_told(observer: Facts, group: Group, member: Member | None, at: flo
         observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
     elif silent and _went_by_session(group, first := _first(silent)):
         _end_the_silent(observer, group, first, at)
-    elif let_sync_pass and not group.pending and not _returned(group, sync_over_at):  # an id may have been used, unseen
+    elif let_sync_pass and not group.pending and not _has_returned(group, sync_over_at):  # else they may wait, unseen
         _end_the_unsynced(observer, group, member, sync_over_at, at)
     elif (old_id := _never_synced(group)) and max(0, since) <= sync_over_at <= at:
         began_at = min(fired_from(group, sync_over_at), at)
@@ -88,9 +88,7 @@ def _end_the_silent(observer: Facts, group: Group, first: Member, at: float) -> 
     if tied or ((group.pending or not needs_id) and at < first.deadline + LATE_MS):
         how_sure = weaker(how_sure, "provisional")
     ran_out_at, known = observer.ran_out(group, first, first.session_renewed_at_ms, at)
-    over_from = observer.over_from(group, first, first.session_renewed_at_ms)
-    ended_at_ms = min(max(ran_out_at, fired_from(group, over_from)), at)
-    end_member(observer, group, first, ended_at_ms, "session_expired", "", weaker(how_sure, known), at)
+    end_member(observer, group, first, ran_out_at, "session_expired", "", weaker(how_sure, known), at)
     if tied:
         lives.rival(group, first.member_id)
 
@@ -104,7 +102,7 @@ def _end_the_unsynced(observer: Facts, group: Group, told: Member | None, sync_o
             end_member(observer, group, one, ended_at_ms, "sync_timeout", "", "provisional", at)
 
 
-def _returned(group: Group, by: float) -> bool:
+def _has_returned(group: Group, by: float) -> bool:
     """Whether a static client was told, since the group was last seen to be Stable and before an instant, that it is a
     member no more: it joins again at once, and needs no id for that, so that nobody sees it wait."""
     since = max(group.stable_at_ms, group.steady_at_ms - LATE_MS)

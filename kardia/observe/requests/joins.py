@@ -349,13 +349,10 @@ def _may_have_been_taken_unseen(observer: Facts, group: Group, holder: Member) -
 
 def _correct_the_seated(observer: Facts, group: Group, instance_id: str, taken_at: float) -> None:
     """Whom silence alone had ended had its seat still, as another takes it and its end would have made a generation."""
-    since = group.stable_at_ms
-    over = max(
-        (one for one in group.ended.values() if one.member.instance_id == instance_id and one.ended_at_ms > since),
-        key=lambda one: one.ended_at_ms,
-        default=None,
-    )
-    if over is not None and over.cause == "session_expired" and not (over.certainty == "exact" or over.told):
+    over = group.last_in_seat(instance_id)
+    if over is None or over.ended_at_ms <= group.stable_at_ms:
+        return
+    if over.cause == "session_expired" and not (over.certainty == "exact" or over.told):
         lives.correct(observer, group, over, taken_at, "static_replaced", "provisional")
 
 

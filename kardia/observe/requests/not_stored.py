@@ -56,9 +56,7 @@ def on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
         if seated.joined_at_ms < event.handled_at_ms:
             lives.begin_in_doubt(facts, group, seated, at)
         return
-    instance_id = event.group_instance_id
-    ended = (one for one in group.ended.values() if one.member.instance_id == instance_id)
-    over = max(ended, key=lambda one: one.ended_at_ms, default=None)
+    over = group.last_in_seat(event.group_instance_id)
     if over is not None and event.handled_at_ms <= over.ended_at_ms <= at and over.cause == "static_replaced":
         lives.reinstate(facts, group, over, at, certainty="inferred")
     else:
@@ -75,8 +73,7 @@ def gives_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
         return False
     if not STORED_WITHIN_MS - STAMP_MS <= at - taker.joined_at_ms <= STORED_WITHIN_MS + LATE_MS:
         return False
-    before = (over for over in group.ended.values() if over.member.instance_id == taker.instance_id != "")
-    over = max(before, key=lambda one: one.ended_at_ms, default=None)
+    over = group.last_in_seat(taker.instance_id) if taker.instance_id else None
     if over is None or over.cause != "static_replaced" or abs(over.ended_at_ms - taker.joined_at_ms) > STAMP_MS:
         return False
     lives.end(facts, group, taker, at, "static_replaced", "", "provisional")

@@ -95,15 +95,14 @@ def held_before(group: Group, event: Event) -> str:
     """Who held the seat when a static process came that waited in its JoinGroup and was replaced; empty if nobody."""
     heir = heir_of(group, event)
     if heir is None:
-        return group.instances.get(event.group_instance_id, "") or _ended_in_vain(group, event)
+        return group.instances.get(event.group_instance_id, "") or _said_to_end_later(group, event)
     seat = (one for one in group.members.values() if one.instance_id == event.group_instance_id)
     return next((one.member_id for one in seat if one.member_id != heir.member_id), heir.replaces)
 
 
-def _ended_in_vain(group: Group, event: Event) -> str:
+def _said_to_end_later(group: Group, event: Event) -> str:
     """Who had the seat, and was said to have ended by silence later than it was taken."""
-    of_seat = (one for one in group.ended.values() if one.member.instance_id == event.group_instance_id)
-    over = max(of_seat, key=lambda one: one.ended_at_ms, default=None)
+    over = group.last_in_seat(event.group_instance_id)
     if over is None or over.cause != "session_expired" or over.told or over.certainty == "exact":
         return ""
     return over.member.member_id if over.ended_at_ms > event.handled_at_ms + STAMP_MS else ""

@@ -13,7 +13,7 @@ from kardia.kafka import sessions
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.clients import leaves
 from kardia.observe.deadlines import deadlines, pending
-from kardia.observe.deadlines.handling import is_late, note_heard, took_effect
+from kardia.observe.deadlines.handling import heard_late, is_late, took_effect
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
@@ -78,7 +78,7 @@ def _renew_by_heartbeat(observer: Facts, group: Group, member: Member, event: Ev
     if at > member.session_renewed_at_ms:
         if is_late(event.handled_at_ms, event.decided_at_ms):
             member.doubtful_at_ms = at
-        note_heard(member, event.handled_at_ms, event.decided_at_ms)
+        member.heard_late = heard_late(event.handled_at_ms, event.decided_at_ms)
     renew(observer, group, member, at)
 
 
@@ -165,7 +165,9 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
         since = event.handled_at_ms if event.kind == Kind.JOIN else NEVER
         gone.on_gone(observer, group, event.member_id, at, since)
         who_broke.came_back(observer, group, event, at)
-    elif error == ErrorCode.FENCED_INSTANCE_ID and not not_stored.gives_back(observer, group, event, at):
+    elif error == ErrorCode.FENCED_INSTANCE_ID:
+        if not_stored.gives_back(observer, group, event, at):
+            return
         gone.on_fenced(observer, group, event.member_id, at)
         tell_fenced(observer, group, event.member_id, at)
     elif error in COORDINATOR_MOVED:

@@ -197,6 +197,11 @@ class Member:
         return over_at
 
     @property
+    def deadline_from(self) -> float:
+        """The earliest that `deadline` may be; NEVER when that is not known."""
+        return self.over_from(self.deadline)
+
+    @property
     def deadline(self) -> float:
         """When the coordinator evicts it if it stays silent; NEVER when that is not known."""
         if self.session_renewed_at_ms < 0 or self.session_ms < 0 or self.unknown_since_at_ms >= 0:
@@ -464,6 +469,11 @@ class Group:
         if self.told is None:
             self.told = Told()
         return self.told
+
+    def last_in_seat(self, instance_id: str) -> Ended | None:
+        """The life with a static id that ended last."""
+        lives = (over for over in self.ended.values() if over.member.instance_id == instance_id)
+        return max(lives, key=lambda over: over.ended_at_ms, default=None)
 
     def latest_deadline(self, member: Member) -> float:
         """The latest that a member's session may end if it stays silent: one that runs from a load began by the first

@@ -140,7 +140,7 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         member.overdue = True
         observer.samples.note(group.group_id, member.member_id)
         watches.watch_overdue(observer, group, member)
-        watches.watch_deserted(observer, group, member.over_from(deadline))
+        watches.watch_deserted(observer, group, member.deadline_from)
 
 
 def look_again(observer: Facts, broker: str, since: float, not_before: float) -> None:

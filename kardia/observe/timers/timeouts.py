@@ -35,7 +35,7 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
     if not silent:
         return
     first = min(silent, key=lambda one: (one.member_id != group.leader, one.deadline, one.member_id))
-    due = first.over_from(first.deadline) if why == "session_expired" else group.unsynced_at_ms
+    due = first.deadline_from if why == "session_expired" else group.unsynced_at_ms
     # Whoever waited in a SyncGroup was sent back in the instant in which the timer fired; a late answer to one
     # that found the rebalance under way is no such sign.
     by: float | None
@@ -82,8 +82,7 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         if 0 <= member.deadline < at:
             tied = phases.is_tied(group, member)
             sure = weaker(how_sure, "provisional") if tied else how_sure
-            over_at = member.over_from(member.deadline)
-            end_member(observer, group, member, over_at, "session_expired", "", sure, NEVER)
+            end_member(observer, group, member, member.deadline_from, "session_expired", "", sure, NEVER)
             if tied:
                 lives.rival(group, member.member_id)
         else:
@@ -106,7 +105,7 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     if not alone:
         return
     # A static process needs no id to join, and may wait longer than anybody known: until the session is over.
-    session_over_at = max(member.deadline for member in group.members.values())
+    (session_over_at,) = (member.deadline for member in group.members.values())
     if due < session_over_at + GRACE_MS:
         observer.schedule(group, session_over_at + GRACE_MS, "unsynced", key)
         return

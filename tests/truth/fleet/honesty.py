@@ -22,10 +22,9 @@ NEAR_MS = 12
 DEADLINE_MS = 3
 """A deadline is a renewal, whose line is cut to 1 ms, and a timeout."""
 
-JAVA_DEADLINE_MS = 11
+JAVA_DEADLINE_MS = 10
 """A Java coordinator takes a heartbeat at any time between its handling and its answer, and may answer it when what
-was written before is stored, up to 10 ms later, by a stamp that is cut to 1 ms. Nothing shows when it took it; both
-were seen in recordings, and what is told is a deadline by the answer, so that it fits when a member was last heard."""
+was written before is stored, 5 to 9 ms later. Nothing shows when it took it; both were seen in recordings."""
 
 STORED_MS = 60
 """A record is stamped when it is written, and the group is Stable when it is stored: so much later where the broker is

@@ -99,6 +99,8 @@ class OldNarrator(Narrator):
         if why.startswith("member left"):
             asked = operation.members[0].member_id if isinstance(operation, Leave) else member_id
             return f"removing member {asked} on LeaveGroup"
+        if why.startswith("assignment not stored") and step.before is not None:
+            return f"error when storing group assignment during SyncGroup (member: {step.before.leader})"
         joined = operation.member_id if isinstance(operation, Join) else ""
         if why.startswith("leader rejoined") and self._version >= (2, 7, 0):
             return f"leader {joined} re-joining group{before}"

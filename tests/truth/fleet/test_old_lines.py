@@ -109,7 +109,8 @@ def test_what_is_said_is_true(version: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("version", OLD_VERSIONS)
 @pytest.mark.parametrize(
-    "name", [one.name for one in SCENARIOS.values() if one.share and one.name not in ("huge", "long")]
+    "name",
+    [one.name for one in SCENARIOS.values() if one.share and not one.protocol and one.name not in ("huge", "long")],
 )
 def test_nothing_is_invented_and_exact_is_true_whatever_befalls_brokers_and_evidence(version: str, name: str) -> None:
     scenario = SCENARIOS[name]
