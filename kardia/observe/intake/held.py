@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from operator import sub
 from typing import Any
 
 from kardia.events import Event, Kind
@@ -32,7 +33,7 @@ class Held:
         decided = numbers[DECIDED::WIDTH].tolist()
         if decided != sorted(decided):
             return False
-        if head.kind == _HEARTBEAT and any(map(is_late, numbers[HANDLED::WIDTH], decided)):
+        if head.kind == _HEARTBEAT and is_late(0.0, max(map(sub, decided, numbers[HANDLED::WIDTH]))):
             return False
         sender = sender_of(head)
         before = self._open.get(sender)

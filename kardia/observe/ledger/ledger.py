@@ -116,8 +116,9 @@ def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
     sessions the one that was due first."""
     if over.member.member_id == cause.member_id:
         return False
-    apart_ms, own, due = abs(over.ended_at_ms - cause.at), over.member, due_between(group, cause)
+    apart_ms = abs(over.ended_at_ms - cause.at)
     if over.cause == cause.trigger == "session_expired":
+        own, due = over.member, due_between(group, cause)
         widest_ms = max(own.deadline - own.deadline_from, due[1] - due[0])
         return apart_ms <= STAMP_MS + widest_ms and in_no_order((own.deadline_from, own.deadline), due)
     if apart_ms > STAMP_MS:
