@@ -20,6 +20,9 @@ MEMBERS = 10
 SOURCE = "127.0.0.1:9092/request/population"
 LINE_BYTES = 1_000
 ROLLED_OUT_EVERY_S = 3_600.0
+PORTION_MS = 10.0
+"""From one portion of the groups that form to the next."""
+
 REJOINED_AFTER_MS = 300.0
 
 _IN_TURN = (Kind.HEARTBEAT, Kind.FETCH) * 9 + (Kind.COMMIT,) * 2
@@ -103,9 +106,10 @@ class Population:
         return len(self._order)
 
     def forming(self, at_ms: float, portion: int = 500) -> Iterator[Batch]:
-        """All groups form, so many in a second of their own log."""
-        for begin in range(0, len(self.groups), portion):
+        """All groups form, so many every `PORTION_MS`: what is of one instant is applied in one step."""
+        for turn, begin in enumerate(range(0, len(self.groups), portion)):
             batch: Batch = {}
+            at_ms += PORTION_MS if turn else 0.0
             for number in range(begin, min(begin + portion, len(self.groups))):
                 self._join(batch, number, at_ms)
             self._close(batch, at_ms + 5)

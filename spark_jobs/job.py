@@ -105,7 +105,8 @@ def run(
             relane.strays(checkpoints[stream.NAME].generation, settings.bootstrap_server, client.librdkafka, say)
             _Job(settings, client, spark, checkpoints, factory, stop, say, stack, voice, leases).run()
         except _of_others() as error:
-            raise stream.explain(None, error, f"tables {settings.tables}, checkpoint {settings.checkpoint}") from error
+            where = f"tables {settings.tables}, checkpoint {settings.checkpoint}"
+            raise stream.explain(None, error, where, session.ended_by_itself(spark)) from error
 
 
 def _of_others() -> tuple[type[Exception], ...]:

@@ -7,6 +7,7 @@ variables are set before the JVM starts, because Python workers inherit them fro
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -166,6 +167,9 @@ def start_session(
     return session
 
 
+ENDING_S = 1.0
+"""How long a JVM that refuses connections may take until it is gone."""
+
 STOP_S = 1.0
 """How long a JVM is given to end in order. It holds nothing that a kill could harm: the tables and the checkpoint go on
 after a kill at any step."""
@@ -180,6 +184,15 @@ def end_session(spark: SparkSession) -> None:
     if jvm is not None:
         jvm.kill()
         jvm.wait()
+
+
+def ended_by_itself(spark: SparkSession) -> int | None:
+    """Exit status of a JVM that has gone, or goes within `ENDING_S`; None if it lives, or is not ours."""
+    jvm = jvm_process(spark)
+    try:
+        return None if jvm is None else jvm.wait(ENDING_S)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def quieten_accumulators(spark: SparkSession) -> None:

@@ -34,8 +34,8 @@ CONSUMER = {
     # waits for data up to this long: at Kafka's default of 500 it costs 85 ms per partition and batch. No idle traffic
     # comes of it, because Spark polls only inside a batch.
     "kafka.fetch.max.wait.ms": "5",
-    "kafka.max.poll.records": "10000",
-    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    "kafka.max.poll.records": "100",
+    "kafka.max.partition.fetch.bytes": str(2 << 20),
     # A topic that somebody has deleted would come back with as many lanes as the brokers give to any topic.
     "kafka.allow.auto.create.topics": "false",
 }

@@ -95,10 +95,13 @@ def requests_in(value: bytes | None) -> list[Event]:
     return sorted((event for event in events if event.source.split("/")[1] == "request"), key=lambda event: event.end)
 
 
-def produce(bootstrap: str, topic: str, messages: Iterable[Message]) -> None:
-    """Send records and wait until all are acknowledged."""
+def produce(
+    bootstrap: str, topic: str, messages: Iterable[Message], more: Mapping[str, str | int] | None = None
+) -> None:
+    """Send records and wait until all are acknowledged; `more`: settings of librdkafka."""
     failures: list[Any] = []
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 0})
+    config = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 0}
+    producer = Producer({**config, **(more or {})})
     for partition, value, headers in messages:
         producer.produce(
             topic,

@@ -25,12 +25,15 @@ from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
 from demo.broker import Broker, free_ports
-from ingest.wire import CLUSTER_HEADER
-from kardia.events import Kind, event_id
+from ingest.offline import tick
+from ingest.wire import CLUSTER_HEADER, MAX_BYTES, encode_batch
+from kardia.events import Event, Kind, event_id, lane_of, shard_of
 from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES, TABLES
+from spark_jobs.journal import MIN_BYTES
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
+from spark_jobs.topic import MAX_RECORDS_PER_BATCH
 from tests.spark_jobs.support import (
     CLUSTER,
     HEADERS,
@@ -52,6 +55,8 @@ from tests.support.stories import lanes_of
 pytestmark = pytest.mark.slow
 
 TOPIC = "kardia.events"
+LARGE = "127.0.0.1:9092/request/large"
+EACH = 300
 TABLE_NAMES = tuple(TABLES)
 SOME_STEPS = (
     "transitions:before",
@@ -312,6 +317,46 @@ def test_foreign_records_are_rejected_and_lost_ones_stop_the_job(kafka: Broker, 
         gaps[row["lane"]] += row["gaps"]
     assert gaps[0] >= 1
     assert all(gaps[lane] == 0 for lane in range(1, LANES))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_200)
+def test_a_backlog_of_the_largest_records_fits_into_the_heap(kafka: Broker, tmp_path: Path) -> None:
+    """Records of half a MiB that compress well, 150 MB in a lane: more than the heap takes, if each fetch is unpacked."""
+    name = "large.events"
+    kafka.create_topic(name, LANES)
+    produce(kafka.bootstrap, name, _large_records(EACH), {"compression.type": "lz4"})
+    command = stream_command(kafka.bootstrap, name, tmp_path, "--no-archive", "--once")
+    default = {"KARDIA_STREAM_MAX_RECORDS": str(MAX_RECORDS_PER_BATCH), "KARDIA_STREAM_JOURNAL_BYTES": str(MIN_BYTES)}
+    done = run_stream(command, default, timeout_s=1_000)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    held = Counter({row["lane"]: 0 for row in rows(tmp_path / "tables", "progress")})
+    for row in rows(tmp_path / "tables", "progress"):
+        held[row["lane"]] += row["events"]
+    assert held == dict.fromkeys(range(LANES), EACH * 800)
+
+
+def _large_records(each: int) -> Iterator[tuple[int, bytes, list[tuple[str, bytes]]]]:
+    """Heartbeats of one member in each lane, with the longest names, and a tick in each record."""
+    groups = {lane_of(shard_of(name), LANES): name for name in (f"g-{number}-" + "x" * 240 for number in range(99))}
+    at_ms = 1_790_000_000_000.0
+    for number in range(each):
+        for lane, group in groups.items():
+            events: list[Event] = []
+            for turn in range(800):
+                at_ms += 0.01
+                start = (number * 801 + turn) * 1_000
+                event = Event(
+                    *(int(Kind.HEARTBEAT), shard_of(group), LARGE, start, start + 1_000, at_ms, at_ms, at_ms, at_ms),
+                    *(group, "m" * 250, "", "", "10.0.0.1", "127.0.0.1:9092-10.0.0.1:1-0", "apache-kafka-java/4.1.2"),
+                    *(4, 0, 1),
+                )
+                events.append(event)
+            end = events[-1].end
+            events.append(tick(LARGE, end - 800_000, end, at_ms, 800, 800, {}, at_ms))
+            value = encode_batch(events)
+            assert len(value) <= MAX_BYTES
+            yield lane, value, HEADERS
 
 
 def test_what_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:

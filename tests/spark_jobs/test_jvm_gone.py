@@ -1,0 +1,54 @@
+"""A JVM that ends by itself, for want of memory or killed: the job says so in a sentence, and what to do."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spark_jobs import session, stream
+
+NO_ANSWER = ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (stream.OUT_OF_MEMORY, "Spark's JVM has ended with status 52: it had no memory left"),
+        (-signal.SIGKILL, "Spark's JVM has ended with status -9: its own words are above"),
+    ],
+)
+def test_it_is_said_how_the_jvm_ended(status: int, said: str) -> None:
+    told = str(stream.explain(None, NO_ANSWER, "checkpoint c", status))
+    assert told.startswith(said)
+    assert "Next: start again: the batch is repeated, nothing is lost" in told
+    assert "KARDIA_STREAM_MAX_RECORDS" in told
+
+
+def test_a_jvm_that_lives_is_not_blamed() -> None:
+    assert "JVM" not in str(stream.explain(None, ValueError("SomeError: x"), "checkpoint c"))
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("raise SystemExit(52)", 52), ("import time; time.sleep(60)", None), (None, None)]
+)
+def test_the_status_is_that_of_the_process(
+    code: str | None, status: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of Python stands for the JVM; None: it was there before us, so it is not ours to look at."""
+    process = None if code is None else subprocess.Popen([sys.executable, "-c", code])
+    if process is not None and status is not None:
+        process.wait(60)
+    else:
+        monkeypatch.setattr(session, "ENDING_S", 0.05)
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(proc=process)))
+    try:
+        assert session.ended_by_itself(spark) == status
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
