@@ -33,7 +33,7 @@ from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.journal import MIN_BYTES
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
-from spark_jobs.topic import MAX_RECORDS_PER_BATCH
+from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 from tests.spark_jobs.support import (
     CLUSTER,
     HEADERS,
@@ -326,8 +326,12 @@ def test_a_backlog_of_the_largest_records_fits_into_the_heap(kafka: Broker, tmp_
     name = "large.events"
     kafka.create_topic(name, LANES)
     produce(kafka.bootstrap, name, _large_records(EACH), {"compression.type": "lz4"})
-    command = stream_command(kafka.bootstrap, name, tmp_path, "--no-archive", "--once")
-    default = {"KARDIA_STREAM_MAX_RECORDS": str(MAX_RECORDS_PER_BATCH), "KARDIA_STREAM_JOURNAL_BYTES": str(MIN_BYTES)}
+    command = stream_command(kafka.bootstrap, name, tmp_path, "--once")
+    default = {
+        "KARDIA_STREAM_MAX_RECORDS": str(MAX_RECORDS_PER_BATCH),
+        "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": str(MAX_RECORDS_PER_ARCHIVE_BATCH),
+        "KARDIA_STREAM_JOURNAL_BYTES": str(MIN_BYTES),
+    }
     done = run_stream(command, default, timeout_s=1_000)
     assert done.returncode == 0, done.stderr[-2_000:]
     held = Counter({row["lane"]: 0 for row in rows(tmp_path / "tables", "progress")})
