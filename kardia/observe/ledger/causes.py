@@ -276,8 +276,10 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         trigger = "static_replaced"
     elif join.is_new:
         trigger = "member_joined"
-    elif join.member_id == group.leader or (not group.leader and current.members_before == 1):
-        trigger = "leader_rejoined"
+    elif current.sent_back is None and (
+        join.member_id == group.leader or (not group.leader and current.members_before == 1)
+    ):
+        trigger = "leader_rejoined"  # not while others wait in SyncGroup: then it is just answered, if nothing changed
     else:
         trigger = "metadata_changed"
     # Of a group that was not known whole, somebody unseen may have gone first.

@@ -153,7 +153,7 @@ def _is_empty(group: Group) -> bool:
 
 def _joined(facts: Facts, group: Group, event: Event, member_id: str, at: float, by: float | None) -> Member:
     """A member that is new, or a static one in the place of another."""
-    members_before, instance = len(group.members), event.group_instance_id
+    members_before, instance = len(groups.present(group)), event.group_instance_id
     old = group.members.get(group.instances.get(instance, "")) if instance else None
     if old is not None:
         ends.remove(facts, group, old, at, "static_replaced", "", ends.seat_sure(group, old, at), by, told=True)

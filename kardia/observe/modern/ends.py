@@ -16,7 +16,7 @@ from kardia.certainty import Certainty, weaker
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, owners
-from kardia.observe.modern import epochs
+from kardia.observe.modern import epochs, groups
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import ModernGroup
 
@@ -211,7 +211,7 @@ def remove_counted(
     told: bool = False,
 ) -> None:
     """The same where no record says that the group has a new epoch: it has, unless one that nothing explained is it."""
-    members_before = len(group.members)
+    members_before = len(groups.present(group)) + groups.is_gone(member)
     by_timer = not told and any(abs(due.at_ms - at) <= EARLY_MS for due in timers(group, member))
     why = remove(facts, group, member, at, cause, reason, certainty, by, told=told)
     fitting = [

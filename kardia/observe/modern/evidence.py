@@ -13,7 +13,7 @@ from kardia.certainty import Certainty, stands, weaker
 from kardia.kafka.releases import version_of
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
-from kardia.observe.modern import ends, epochs
+from kardia.observe.modern import ends, epochs, groups
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import Partitions
 from kardia.observe.state.partitions import named
@@ -101,7 +101,7 @@ def hidden(facts: Facts, group: Group, epoch: int, at: float, by: float | None =
                 epochs.explain(facts, group, bump, replace(bump.cause, certainty="provisional"))
         since = min(since, at) if since >= 0 else at
         why = Cause(since, "unknown", certainty=sure, by=at if by is None else max(at, by))
-        new = epochs.raised(facts, group, epoch, why, len(group.members), shown=True)
+        new = epochs.raised(facts, group, epoch, why, len(groups.present(group)), shown=True)
         if new is not None:
             new.spare = new.epoch - new.epoch_before - 1
         modern.resolves = False

@@ -57,7 +57,7 @@ def joined(
             evidence.end_within(facts, group, old, at)
         if old.member_id in group.members:
             ends.remove(facts, group, old, at, "static_replaced", "", sure, by, told=replaces)
-    members_before = len(group.members)
+    members_before = len(groups.present(group))
     member = groups.add(
         facts, group, event.member_id, at, event.group_instance_id, event.client_id, event.client_host, is_new=True
     )

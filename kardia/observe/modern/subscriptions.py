@@ -14,7 +14,7 @@ from kardia.certainty import Certainty, weaker
 from kardia.events import Event
 from kardia.observe.deadlines.handling import took_effect
 from kardia.observe.facts.facts import Facts
-from kardia.observe.modern import ends, epochs, evidence
+from kardia.observe.modern import ends, epochs, evidence, groups
 from kardia.observe.state.group import Cause, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
 
@@ -56,7 +56,7 @@ def count(facts: Facts, group: Group, modern: ModernGroup, member: Member, event
     shown = answered > group.generation
     if not shown:
         why = replace(why, certainty=weaker(why.certainty, "inferred"))
-    epochs.raised(facts, group, group.generation + 1, why, len(group.members), shown=shown)
+    epochs.raised(facts, group, group.generation + 1, why, len(groups.present(group)), shown=shown)
 
 
 def _is_one(facts: Facts, group: Group, member: Member, event: Event, answered: int) -> bool:
