@@ -13,7 +13,7 @@ from kardia.events import Kind
 from tests.observe.test_fleet_scenes import classic, upgraded
 from tests.support.modern_scene import STABLE, ModernScene, both, rebalances, since_start
 from tests.support.scene import START
-from tests.support.stories import named
+from tests.support.stories import named, standing
 
 JOINED: dict[str, Any] = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer"}
 
@@ -331,6 +331,55 @@ def test_what_comes_while_a_leave_is_handled_has_the_epoch_before_it() -> None:
     known = scene._fed([scene.events])
     told = [(row["generation_after"], row["trigger"], row["trigger_member_id"]) for row in known.rebalances()]
     assert told[-2:] == [(3, "topic_metadata", None), (4, "member_left", "y")]
+
+
+def test_a_leave_that_is_answered_around_a_conversion_made_no_epoch_if_its_record_names_who_left() -> None:
+    """y's LeaveGroup was handled at 4,999 and waited for the coordinator until c's leave had made a classic group."""
+    scene = ModernScene()
+    classic(scene)
+    upgraded(scene, 2_000, "x", "y")
+    scene.heartbeats(2_500, 5_000, "x", "y")
+    for what in ("current", "target", "member"):
+        for one in ("x", "y", "c"):
+            scene.record(5_000, what, one)
+    scene.record(5_000, "computed")
+    scene.record(5_000, "epoch")
+    scene.group_record(5_000, 2, {"x": 10_000, "y": 10_000})
+    scene._event(Kind.LEAVE, 5_004, since=4_999, client_id="y", detail={"members": [["y", "", "", 0]]})
+    scene.events[-1] = scene.events[-1]._replace(handled_at_ms=float(START + 4_999))
+    scene.goes(5_005, "c", since=5_000)
+    scene.tick(8_000)
+    for known in (scene._fed([scene.events]), scene.known_live()):
+        told = [row for row in standing("rebalances", known.rows["rebalances"]) if not row["withdrawn"]]
+        assert "y" not in {row["trigger_member_id"] for row in told if row["generation_before"] >= 2}
+        assert known.alive() == {"x"}
+
+
+def test_a_leave_says_why_somebody_was_gone_not_before_it_was_handled() -> None:
+    """d is gone by a record of 5,000, c by those of 5,022, which make a classic group. The answers come later."""
+    scene = ModernScene()
+    classic(scene)
+    upgraded(scene, 2_000, "x")
+    scene.record_join(2_500, "d", 3)
+    scene.comes(2_510, "d", 3, since=2_500)
+    scene.heartbeats(3_000, 5_000, "x")
+    scene.record_gone(5_000, "d", 4)
+    for what in ("current", "target", "member"):
+        for one in ("x", "c"):
+            scene.record(5_022, what, one)
+    scene.record(5_022, "computed")
+    scene.record(5_022, "epoch")
+    scene.group_record(5_022, 4, {"x": 10_000})
+    scene.goes(5_035, "d", since=5_000)
+    scene.goes(5_052, "c", since=5_022)
+    scene.tick(9_000)
+    known = scene._fed([scene.events])
+    ended = {
+        row["member_id"]: row["ended_at_ms"] - START
+        for row in standing("members", known.rows["members"])
+        if row["ended_at_ms"]
+    }
+    assert (ended["d"], ended["c"]) == (5_000, 5_022)
 
 
 def test_whose_session_was_over_before_a_conversion_went_before_it_and_made_no_epoch() -> None:

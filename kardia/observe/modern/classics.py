@@ -222,7 +222,7 @@ def _on_leave(facts: Facts, group: Group, event: Event) -> None:
             cause, sure = leaving.why(facts, group, over.member, event, asked_id or "", reason or "")
             if cause != over.cause:
                 over.reason = reason or ""
-                ends.correct(facts, group, over, over.ended_at_ms, cause, sure)
+                ends.by_request(facts, group, over, event, cause, sure)
 
 
 def _on_commit(facts: Facts, group: Group, event: Event) -> None:

@@ -206,7 +206,9 @@ def downgrade(
         cause, sure = gone_by[member.member_id]
         sure = "unknown" if cause == "unknown" else sure
         why = ends.remove(facts, group, member, at, cause, "", sure, until, told=True)
-    group.generation = int(detail.get("generation", group.generation))
+    generation = int(detail.get("generation", group.generation))
+    epochs.withdraw_above(facts, group, generation)  # leaves that were counted came after it, and made no epoch
+    group.generation = generation
     group.protocol_type = str(detail.get("protocol_type") or "consumer")
     group.leader = str(detail.get("leader") or "")
     group.protocol_name = str(detail.get("protocol_name") or "")

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kardia.certainty import Certainty, weaker
+from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, owners
@@ -274,11 +275,22 @@ def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
     lives.confirm(facts, group, over, by)
 
 
-def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty) -> None:
+def by_request(facts: Facts, group: Group, over: Ended, event: Event, cause: str, certainty: Certainty) -> None:
+    """A request says why a member has ended of which that was not known: within what was known, and not before it was
+    handled."""
+    at, by = over.ended_at_ms, over.by
+    if by is not None:
+        at = min(max(at, event.handled_at_ms), by)
+    correct(facts, group, over, at, cause, certainty, by if by is not None and at < by else None)
+
+
+def correct(
+    facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty, by: float | None = None
+) -> None:
     """An end was another one; the rebalance that it began is explained by it."""
     before, began = over.ended_at_ms, _began_downgraded(group, over)
-    lives.correct(facts, group, over, at, cause, certainty)
-    why = cause_of(over.member, over.ended_at_ms, cause, over.reason, certainty)
+    lives.correct(facts, group, over, at, cause, certainty, by)
+    why = cause_of(over.member, over.ended_at_ms, cause, over.reason, certainty, by)
     if began and group.rebalance is not None:
         group.rebalance.cause = why
     if group.modern is None:

@@ -138,12 +138,12 @@ def _left(facts: Facts, group: Group, event: Event) -> None:
     if modern is None and member is None:
         over = group.ended.get(event.member_id)  # its leave made the group a classic one
         if over is not None and over.cause == "unknown":
-            ends.correct(facts, group, over, over.ended_at_ms, "left", "exact")
+            ends.by_request(facts, group, over, event, "left", "exact")
         return
     over = group.ended.get(event.member_id)
     if member is None and over is not None:
         if over.cause == "unknown":
-            ends.correct(facts, group, over, over.ended_at_ms, "left", "exact")
+            ends.by_request(facts, group, over, event, "left", "exact")
         return
     if modern is None:
         return

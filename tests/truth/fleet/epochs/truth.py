@@ -254,7 +254,8 @@ class EpochTruth(Truth):
             member_id = next(life.member_id for life in reversed(self.lives) if life.instance_id == taken)
             self.rebalances.append(TrueRebalance(one.at_ms, REPLACED, member_id, before))
             return
-        last = max(self.lives, key=lambda life: life.ended_at_ms)
+        of_actor = (life for life in reversed(self.lives) if life.member_id == actor)
+        last = next(of_actor, None) or max(self.lives, key=lambda life: life.ended_at_ms)
         self.rebalances.append(TrueRebalance(one.at_ms, TRIGGERS.get(last.cause, last.cause), last.member_id, before))
 
     def note_refusal(self, at_ms: int, member_id: str, error_code: int) -> None:
