@@ -18,7 +18,7 @@ from tests.support.modern_scene import (
     rebalances,
     since_start,
 )
-from tests.support.stories import named
+from tests.support.stories import named, standing
 
 FENCED_EPOCH, UNRELEASED_INSTANCE = 110, 111
 
@@ -259,3 +259,57 @@ def test_a_refusal_changes_nothing_of_the_member() -> None:
     rows = named("transitions", known.rows["transitions"])
     assert [(row["member_id"], row["cause"]) for row in rows[-2:]] == [("b", "fenced"), ("z", "instance_id_in_use")]
     assert since_start(health(known, "b")["last_heard_at_ms"]) == 4_000
+
+
+# --- which of two made an epoch
+
+
+@pytest.mark.parametrize(("version", "trigger", "certainty"), [("4.1.2", "member_joined", ""), ("", "", "provisional")])
+def test_a_leave_that_is_answered_before_a_join_may_have_come_after_it(
+    version: str, trigger: str, certainty: str
+) -> None:
+    """c's join was handled at 6,000 and answered at 6,048 with epoch 3; b's leave was handled at 6,014 and answered at
+    6,047. Where every answer has the epoch of the group, the join made that; else it may have an older target."""
+    scene = pair(version=version)
+    scene.beats(4_500, 6_000, 2, "a", "b", every=1_000)
+    scene.goes(6_047, "b", since=6_014)
+    scene.comes(6_048, "c", 3, since=6_000)
+    scene.tick(7_000)
+    scene.beats(7_100, 9_000, 2, "a", every=1_000)
+    scene.tick(9_000)
+    known = scene.known()
+    [row] = [one for one in standing("rebalances", known.rows["rebalances"]) if one["generation_after"] == 3]
+    assert trigger in ("", row["trigger"])
+    assert certainty in ("", row["certainty"])
+
+
+def test_of_two_sessions_that_end_within_two_ms_neither_surely_made_the_first_epoch() -> None:
+    scene = pair()
+    scene.comes(4_300, "c", 3)
+    scene.beat(5_000, "a", 3)
+    scene.beat(5_001, "b", 3)
+    scene.beats(5_300, 15_000, 3, "c", every=1_000)
+    scene.beat(15_300, "c", 3, 5, assigned=(0, 1))
+    scene.beats(16_300, 18_000, 5, "c", every=1_000)
+    scene.tick(18_000)
+    known = scene.known()
+    over = [row for row in standing("rebalances", known.rows["rebalances"]) if row["trigger"] == "session_expired"]
+    assert {row["trigger_member_id"] for row in over} == {"a", "b"}
+    assert {row["certainty"] for row in over} == {"provisional"}
+
+
+def test_who_comes_back_when_nobody_knows_how_long_sessions_are_may_have_ended_meanwhile() -> None:
+    """s left for a moment at 5,000 and is back 30 s later, with the answer that a group whose targets are computed once
+    in a while gives; its session may have been over, and it joined anew."""
+    scene = ModernScene(given_ms=-1)
+    scene.comes(1_000, "s", 1, (0, 1), instance="i")
+    scene.beat(1_010, "s", 1, owned=(0, 1), instance="i")
+    scene.comes(2_000, "b", 2)
+    scene.beats(2_500, 36_000, 2, "b", every=2_000)
+    scene.beat(4_000, "s", 2, instance="i")
+    scene.goes(5_000, "s", -2, instance="i")
+    scene.comes(35_000, "s", 2, (0,), instance="i")
+    scene.tick(37_000)
+    rows = named("transitions", scene.known().rows["transitions"])
+    [row] = [row for row in rows if row["cause"] == "static_returned"]
+    assert row["certainty"] == "provisional"

@@ -32,6 +32,9 @@ TOLD_AFTER_MS = 1_000.0
 STAMP_MS = 1.0
 """Width of a stamp."""
 
+TOGETHER_MS = 2.0
+"""Two deadlines so near may have been met in either order: each is a renewal, whose stamp is cut to 1 ms."""
+
 _NOT_TOLD = -1
 
 
@@ -250,6 +253,9 @@ def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, i
     if modern is None or not in_order:
         raised(facts, group, group.generation + 1, cause, members_before)
         return
+    for bump in [] if modern.by_records else [one for one in modern.bumps if _ended_together(one.cause, cause)]:
+        cause.certainty = weaker(cause.certainty, "provisional")
+        explain(facts, group, bump, replace(bump.cause, certainty=weaker(bump.cause.certainty, "provisional")))
     later = [] if modern.by_records else [bump for bump in modern.bumps if bump.cause.at > cause.at + STAMP_MS]
     after = (one.modern for one in group.members.values() if one.modern is not None)
     if any(own.reached_at_ms > cause.at + STAMP_MS and own.epoch >= group.generation for own in after):
@@ -259,6 +265,11 @@ def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, i
         sure: Certainty = "provisional" if bump.cause.at - cause.at <= LATE_MS else "exact"
         explain(facts, group, bump, replace(why, certainty=weaker(why.certainty, sure)))
     raised(facts, group, group.generation + 1, causes[-1], members_before)
+
+
+def _ended_together(one: Cause, other: Cause) -> bool:
+    """Whether timers of two members were due so near to each other that stamps do not show which fired first."""
+    return one.trigger == other.trigger == "session_expired" and abs(one.at - other.at) <= TOGETHER_MS
 
 
 def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:

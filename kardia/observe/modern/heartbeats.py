@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.kafka.states import (
     COORDINATOR_MOVED,
@@ -206,10 +207,13 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     is_changed = subscriptions.changes(modern, own, event)
     _learn(facts, group, member, own, event)
     who_broke.heard(member, event)
+    stayed: Certainty = "exact"
     if own.away_since_at_ms >= 0 and epoch == groups.JOINS:
-        # An end and another join would have made epochs.
-        shown = modern.by_records or group.is_session_known(member) or answered <= group.generation
-        groups.came_back(facts, group, member, own, at, "exact" if shown else "provisional")
+        # An end and another join would have made epochs, which an answer shows where it has no older target.
+        none_since = answered <= group.generation and evidence.has_targets_at_once(facts)
+        if not (modern.by_records or group.is_session_known(member) or none_since):
+            stayed = "provisional"
+        groups.came_back(facts, group, member, own, at, stayed)
     renew(facts, group, member, max(event.handled_at_ms, member.session_renewed_at_ms))
     if by is not None and not modern.by_records:
         member.doubtful_at_ms = NEVER
@@ -218,7 +222,7 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
         if not modern.by_records and group.generation >= 0:
             evidence.expire_due(facts, group, answered - is_changed, event.handled_at_ms)
         if is_changed:
-            subscriptions.count(facts, group, modern, member, event, answered)
+            subscriptions.count(facts, group, modern, member, event, answered, stayed)
         before = (own.epoch, own.assigned, own.revoking)
         _take_assignment(facts, group, modern, member, own, event, answered)
         _take_epoch(facts, group, modern, member, own, event, answered)

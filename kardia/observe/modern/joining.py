@@ -77,15 +77,20 @@ def _came_before(
 ) -> bool:
     """Two joined at once, and the second is answered first, as both answers wait until what they wrote is stored: the
     epoch that was counted for the second is that of the first, or the one after it. So it is where an answer to
-    somebody else has shown the epoch of a join that was handled before it."""
+    somebody else has shown the epoch of a join that was handled before it, and where a leave is answered before a join
+    whose answer has the epoch that was counted for the leave."""
     last = modern.bumps[-1] if modern.bumps else modern.first
     if last is None or modern.by_records or by_regex(event):
         return False
     if last.cause.trigger == "unknown":
         return _is_shown_before(facts, group, last, event, member, answered, by)
-    if last.cause.trigger != "member_joined":
+    left_first = last.cause.trigger == "member_left" and answered == last.epoch
+    if last.cause.trigger != "member_joined" and not left_first:
         return False
     if not member.joined_at_ms < last.cause.at <= event.decided_at_ms or last.epoch < group.generation:
+        return False
+    if left_first and not evidence.has_targets_at_once(facts):  # the answer may have an older target
+        epochs.explain(facts, group, last, replace(last.cause, certainty=weaker(last.cause.certainty, "provisional")))
         return False
     if by is not None and last.cause.at <= by and answered > last.epoch:
         member.joined_at_ms = last.cause.at  # its request took long, and its answer has the later epoch

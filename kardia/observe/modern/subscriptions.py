@@ -32,13 +32,16 @@ def changes(modern: ModernGroup, own: ModernMember, event: Event) -> bool:
     return "topics" in detail and set(detail["topics"]) != set(own.topics)
 
 
-def count(facts: Facts, group: Group, modern: ModernGroup, member: Member, event: Event, answered: int) -> None:
-    """The change is an epoch: one that was shown already, or one more."""
+def count(
+    facts: Facts, group: Group, modern: ModernGroup, member: Member, event: Event, answered: int, stayed: Certainty
+) -> None:
+    """The change is an epoch: one that was shown already, or one more. `stayed`: how sure it is that its member had not
+    ended unseen, and joins anew with these topics."""
     if not _is_one(facts, group, member, event, answered):
         return
     at, by = took_effect(event, facts.coordinator)
     is_whole = group.gap_at_ms < 0 and group.unsure_to < 0  # else it may have been changed unseen before
-    sure: Certainty = "exact" if is_whole else "provisional"
+    sure: Certainty = weaker(stayed, "exact" if is_whole else "provisional")
     id_of, name, seat = member.member_id, member.client_id, member.instance_id
     why = Cause(at, "metadata_changed", id_of, name, seat, "", sure, by)
     shown_before = [bump for bump in epochs.unexplained(group) if ends.fits(bump.cause, at, by)]
