@@ -71,6 +71,20 @@ def test_a_leader_that_joins_again_while_others_wait_in_syncgroup_has_changed_so
     assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == (trigger, "a", "exact")
 
 
+def test_a_syncgroup_that_came_in_a_rebalance_and_was_sent_back_says_nothing_of_what_began_it() -> None:
+    """Its answer waited until what was written before was stored."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 900, "b": 950})
+    scene.synced(1_100, "a", "b")
+    waited: dict[str, Any] = {"since": 2_100, "generation_id": 1, "error_code": REBALANCE_IN_PROGRESS}
+    scene._event(Kind.SYNC, 2_400, member_id="b", detail={"assignments": []}, **waited)
+    scene.joined(2_503, 2, {"a": 2_000, "b": 2_503})
+    scene.synced(2_510, "a", "b")
+    scene.tick(4_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"]) == ("leader_rejoined", "a")
+
+
 def test_a_join_by_another_connection_than_its_id_may_have_been_asked_before() -> None:
     """n was handed its id at 20,000 and its connection broke. A JoinGroup that it sent by that one waits, has begun the
     rebalance, and is never answered, because another one took its place at 23,000."""

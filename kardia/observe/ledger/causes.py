@@ -270,16 +270,25 @@ def _is_rival(group: Group, one: Cause, chosen: Cause, to_at: float) -> bool:
     return both and in_no_order(due_between(group, one), due_between(group, chosen))
 
 
+def _awaited_assignment(group: Group, current: Rebalance, join: Join) -> bool:
+    """Whether somebody waited in SyncGroup for the leader's assignment as a JoinGroup came: the leader itself would
+    just have been answered then, if it had the same metadata (`doJoinGroup`, CompletingRebalance)."""
+    waiting, last = current.sent_back, group.previous
+    if waiting is None or last is None or last.generation_after != current.generation_before:
+        return False
+    return last.assigned_at_ms < 0 and waiting.handled_at_ms < join.came[0] <= waiting.at_ms + STAMP_MS
+
+
 def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
     """What a JoinGroup means when it comes first (`doJoinGroup`: new member, static one, leader, follower)."""
     if join.replaces:
         trigger = "static_replaced"
     elif join.is_new:
         trigger = "member_joined"
-    elif current.sent_back is None and (
+    elif not _awaited_assignment(group, current, join) and (
         join.member_id == group.leader or (not group.leader and current.members_before == 1)
     ):
-        trigger = "leader_rejoined"  # not while others wait in SyncGroup: then it is just answered, if nothing changed
+        trigger = "leader_rejoined"
     else:
         trigger = "metadata_changed"
     # Of a group that was not known whole, somebody unseen may have gone first.
