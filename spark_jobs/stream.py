@@ -256,9 +256,7 @@ OUT_OF_MEMORY = 52
 """Exit status of a JVM of Spark that had no memory left."""
 
 
-def explain(
-    failure: BaseException | None, error: BaseException, where: str, jvm_status: int | None = None
-) -> JobError:
+def explain(failure: BaseException | None, error: BaseException, where: str, jvm_status: int | None = None) -> JobError:
     """Make of what ended a query the sentence a person needs, with Spark's own text as its cause. `jvm_status`: exit
     status of the JVM, if that has gone."""
     if isinstance(failure, JobError):
@@ -269,8 +267,8 @@ def explain(
             f"Spark's JVM has ended with status {jvm_status}: {why}",
             where,
             "a JVM that has the memory of a batch",
-            "start again: the batch is repeated, nothing is lost. If it ends so once more, with fewer records in a batch "
-            "(KARDIA_STREAM_MAX_RECORDS=100) or more memory (--conf spark.driver.memory=2g)",
+            "start again: the batch is repeated, nothing is lost. If it ends so once more, with fewer records in a "
+            "batch (KARDIA_STREAM_MAX_RECORDS=100) or more memory (--conf spark.driver.memory=2g)",
         )
     text = str(error)
     ours = _OURS.search(text)

@@ -322,7 +322,7 @@ def test_foreign_records_are_rejected_and_lost_ones_stop_the_job(kafka: Broker, 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
 def test_a_backlog_of_the_largest_records_fits_into_the_heap(kafka: Broker, tmp_path: Path) -> None:
-    """Records of half a MiB that compress well, 150 MB in a lane: more than the heap takes, if each fetch is unpacked."""
+    """Records of half a MiB that compress well, 150 MB in a lane: more than the heap takes, if all are unpacked."""
     name = "large.events"
     kafka.create_topic(name, LANES)
     produce(kafka.bootstrap, name, _large_records(EACH), {"compression.type": "lz4"})
