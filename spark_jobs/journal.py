@@ -29,8 +29,7 @@ GROWN = 1.25
 event 175 of a journal: about six events for each member."""
 
 MAX_BYTES = 64 << 20
-"""A journal holds no more, however large its base: 380,000 events or so. Of a million members, whose events take 20 µs
-because none of them is in the processor's cache, six lanes step through them again in 25 s of two cores."""
+"""A journal holds no more, however large its base: 380,000 events or so, which a start steps through again."""
 
 MAX_STEPS = 2_000
 """Batches of a journal: each costs a part of a millisecond in its replay, however little came in it."""

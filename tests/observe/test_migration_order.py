@@ -76,12 +76,7 @@ def test_who_joins_right_before_a_timer_converts_a_group_did_not_convert_it() ->
     scene.heartbeats(3_500, 12_900, "x", "y")
     scene.record_current(12_990, "x", 2, STABLE, (0,))
     detail: dict[str, Any] = JOINED | {"assigned_member_id": "x"}
-    for what in ("current", "target", "member"):
-        for one in ("x", "y", "c"):
-            scene.record(13_012, what, one)
-    scene.record(13_012, "computed")
-    scene.record(13_012, "epoch")
-    scene.group_record(13_012, 2, {"x": 10_000, "y": 10_000})
+    scene.record_downgraded(13_012, 2, {"x": 10_000, "y": 10_000}, "c")
     scene._event(Kind.JOIN, 13_040, since=12_990, member_id="x", generation_id=2, detail=detail)
     scene.heartbeat(13_500, "y", error=27, generation=2)
     scene.tick(15_000)

@@ -339,12 +339,7 @@ def test_a_leave_that_is_answered_around_a_conversion_made_no_epoch_if_its_recor
     classic(scene)
     upgraded(scene, 2_000, "x", "y")
     scene.heartbeats(2_500, 5_000, "x", "y")
-    for what in ("current", "target", "member"):
-        for one in ("x", "y", "c"):
-            scene.record(5_000, what, one)
-    scene.record(5_000, "computed")
-    scene.record(5_000, "epoch")
-    scene.group_record(5_000, 2, {"x": 10_000, "y": 10_000})
+    scene.record_downgraded(5_000, 2, {"x": 10_000, "y": 10_000}, "c")
     scene._event(Kind.LEAVE, 5_004, since=4_999, client_id="y", detail={"members": [["y", "", "", 0]]})
     scene.events[-1] = scene.events[-1]._replace(handled_at_ms=float(START + 4_999))
     scene.goes(5_005, "c", since=5_000)
@@ -364,12 +359,7 @@ def test_a_leave_says_why_somebody_was_gone_not_before_it_was_handled() -> None:
     scene.comes(2_510, "d", 3, since=2_500)
     scene.heartbeats(3_000, 5_000, "x")
     scene.record_gone(5_000, "d", 4)
-    for what in ("current", "target", "member"):
-        for one in ("x", "c"):
-            scene.record(5_022, what, one)
-    scene.record(5_022, "computed")
-    scene.record(5_022, "epoch")
-    scene.group_record(5_022, 4, {"x": 10_000})
+    scene.record_downgraded(5_022, 4, {"x": 10_000}, "c")
     scene.goes(5_035, "d", since=5_000)
     scene.goes(5_052, "c", since=5_022)
     scene.tick(9_000)

@@ -264,7 +264,9 @@ def test_a_refusal_changes_nothing_of_the_member() -> None:
 # --- which of two made an epoch
 
 
-@pytest.mark.parametrize(("version", "trigger", "certainty"), [("4.1.2", "member_joined", ""), ("", "", "provisional")])
+@pytest.mark.parametrize(
+    ("version", "trigger", "certainty"), [("4.1.2", "member_joined", "exact"), ("", "member_left", "provisional")]
+)
 def test_a_leave_that_is_answered_before_a_join_may_have_come_after_it(
     version: str, trigger: str, certainty: str
 ) -> None:
@@ -279,8 +281,7 @@ def test_a_leave_that_is_answered_before_a_join_may_have_come_after_it(
     scene.tick(9_000)
     known = scene.known()
     [row] = [one for one in standing("rebalances", known.rows["rebalances"]) if one["generation_after"] == 3]
-    assert trigger in ("", row["trigger"])
-    assert certainty in ("", row["certainty"])
+    assert (row["trigger"], row["certainty"]) == (trigger, certainty)
 
 
 def test_of_two_sessions_that_end_within_two_ms_neither_surely_made_the_first_epoch() -> None:

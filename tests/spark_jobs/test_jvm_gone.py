@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -45,7 +44,8 @@ def test_the_status_is_that_of_the_process(
         process.wait(60)
     else:
         monkeypatch.setattr(session, "ENDING_S", 0.05)
-    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(proc=process)))
+    spark: Any = None
+    monkeypatch.setattr(session, "jvm_process", lambda _: process)
     try:
         assert session.ended_by_itself(spark) == status
     finally:

@@ -156,6 +156,16 @@ class ModernScene(Scene):
             self.record(at, what, member)
         self.record(at, "epoch", epoch=epoch)
 
+    def record_downgraded(self, at: float, generation: int, members: dict[str, int], *gone: str) -> None:
+        """The records of the operation in which the last member of the consumer protocol goes, and the group becomes a
+        classic one with these members: member id -> session timeout."""
+        for what in ("current", "target", "member"):
+            for one in (*members, *gone):
+                self.record(at, what, one)
+        self.record(at, "computed")
+        self.record(at, "epoch")
+        self.group_record(at, generation, members)
+
     def record_current(
         self, at: float, member: str, epoch: int, state: int, assigned: Iterable[int], revoking: Iterable[int] = ()
     ) -> None:

@@ -253,10 +253,12 @@ def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, i
     if modern is None or not in_order:
         raised(facts, group, group.generation + 1, cause, members_before)
         return
-    for bump in [] if modern.by_records else [one for one in modern.bumps if _ended_together(one.cause, cause)]:
-        cause.certainty = weaker(cause.certainty, "provisional")
-        explain(facts, group, bump, replace(bump.cause, certainty=weaker(bump.cause.certainty, "provisional")))
-    later = [] if modern.by_records else [bump for bump in modern.bumps if bump.cause.at > cause.at + STAMP_MS]
+    counted = [] if modern.by_records else list(modern.bumps)
+    for bump in counted:
+        if _ended_together(bump.cause, cause):
+            cause.certainty = weaker(cause.certainty, "provisional")
+            explain(facts, group, bump, replace(bump.cause, certainty=weaker(bump.cause.certainty, "provisional")))
+    later = [bump for bump in counted if bump.cause.at > cause.at + STAMP_MS]
     after = (one.modern for one in group.members.values() if one.modern is not None)
     if any(own.reached_at_ms > cause.at + STAMP_MS and own.epoch >= group.generation for own in after):
         cause.certainty = weaker(cause.certainty, "provisional")
