@@ -59,8 +59,8 @@ SETTINGS: dict[str, str] = {
     # the old generation has found that nobody refers to it, and its memory with the next one. Left to itself the JVM
     # collects it later and later: 300 MB of heap after an hour instead of 200.
     "spark.cleaner.periodicGC.interval": "2min",
-    # What the archive has fetched ahead, up to 2 MB a lane, it reads two minutes later: until then 100 MB of heap would
-    # be held for it. It fetches that again.
+    # What the archive has fetched ahead it reads two minutes later: until then it would be held on the heap. It is
+    # fetched again.
     "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "15s",
     "spark.sql.session.timeZone": "UTC",

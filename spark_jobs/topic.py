@@ -34,7 +34,7 @@ CONSUMER = {
     # waits for data up to this long: at Kafka's default of 500 it costs 85 ms per partition and batch. No idle traffic
     # comes of it, because Spark polls only inside a batch.
     "kafka.fetch.max.wait.ms": "5",
-    # A poll unpacks its records, and what a batch does not take of them stays so: 50 MB of the heap at most, of the
+    # A poll unpacks its records, and what a batch does not take of them stays so: at most 50 MB a lane, of the
     # largest records. The rest of a fetch is kept as it came, compressed.
     "kafka.max.poll.records": "100",
     "kafka.max.partition.fetch.bytes": str(2 << 20),

@@ -372,6 +372,26 @@ def test_a_leave_says_why_somebody_was_gone_not_before_it_was_handled() -> None:
     assert (ended["d"], ended["c"]) == (5_000, 5_022)
 
 
+@pytest.mark.parametrize("leaves_ms", [5_002, 5_050, 5_400])
+def test_who_is_gone_by_a_record_is_no_member_before_the_next_leave(leaves_ms: float) -> None:
+    """d is gone by a record of 5,000, and why is not known for a second; y leaves by LeaveGroup meanwhile."""
+    scene = ModernScene()
+    classic(scene)
+    upgraded(scene, 2_000, "x", "y")
+    scene.record_join(2_500, "d", 3)
+    scene.comes(2_510, "d", 3, since=2_500)
+    scene.heartbeats(3_000, 5_000, "x", "y")
+    scene.record_gone(5_000, "d", 4)
+    scene._event(Kind.LEAVE, leaves_ms, since=leaves_ms, client_id="y", detail={"members": [["y", "", "", 0]]})
+    scene.tick(leaves_ms + 400)
+    scene.record_gone(leaves_ms + 1, "y", 5)
+    scene.tick(9_000)
+    for known in (scene._fed([scene.events]), scene.known_live()):
+        rows = standing("rebalances", known.rows["rebalances"])
+        [row] = [one for one in rows if one["trigger_member_id"] == "y" and one["generation_before"] == 4]
+        assert (row["generation_after"], row["members_before"]) == (5, 3)
+
+
 def test_whose_session_was_over_before_a_conversion_went_before_it_and_made_no_epoch() -> None:
     """x and y were due at 11,100 and c comes at 11,300, sooner than silence alone is taken for an end; z was heard."""
     scene = ModernScene()

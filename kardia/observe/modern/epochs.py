@@ -12,6 +12,7 @@ from dataclasses import replace
 from kardia.certainty import Certainty, weaker
 from kardia.kafka.states import ModernState
 from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.phases import in_no_order
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
 from kardia.observe.modern import groups, unasked
@@ -31,9 +32,6 @@ TOLD_AFTER_MS = 1_000.0
 
 STAMP_MS = 1.0
 """Width of a stamp."""
-
-TOGETHER_MS = 2.0
-"""Two deadlines so near may have been met in either order: each is a renewal, whose stamp is cut to 1 ms."""
 
 _NOT_TOLD = -1
 
@@ -271,7 +269,7 @@ def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, i
 
 def _ended_together(one: Cause, other: Cause) -> bool:
     """Whether timers of two members were due so near to each other that stamps do not show which fired first."""
-    return one.trigger == other.trigger == "session_expired" and abs(one.at - other.at) <= TOGETHER_MS
+    return one.trigger == other.trigger == "session_expired" and in_no_order((one.at, one.at), (other.at, other.at))
 
 
 def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:

@@ -1,0 +1,47 @@
+"""What a leader that joins again has begun: in a Stable group a rebalance as such, in one that awaits its assignment
+only with other metadata, as it would just be answered else. Instants in ms from the start of a scene."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kardia.events import Kind
+from tests.support.scene import Scene
+
+REBALANCE_IN_PROGRESS = 27
+
+
+@pytest.mark.parametrize(("completing", "trigger"), [(True, "metadata_changed"), (False, "leader_rejoined")])
+def test_a_leader_that_joins_again_while_others_wait_in_syncgroup_has_changed_something(
+    completing: bool, trigger: str
+) -> None:
+    """Else it would just be answered: source `doJoinGroup`, the state CompletingRebalance."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 900, "b": 950})
+    if completing:
+        waited: dict[str, Any] = {"since": 1_100, "generation_id": 1, "error_code": REBALANCE_IN_PROGRESS}
+        scene._event(Kind.SYNC, 2_000, member_id="b", detail={"assignments": []}, **waited)
+    else:
+        scene.synced(1_100, "a", "b")
+        scene.heartbeat(2_000, "b", error=REBALANCE_IN_PROGRESS)
+    scene.joined(2_003, 2, {"a": 2_000, "b": 2_003})
+    scene.synced(2_010, "a", "b")
+    scene.tick(4_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == (trigger, "a", "exact")
+
+
+def test_a_syncgroup_that_came_in_a_rebalance_and_was_sent_back_says_nothing_of_what_began_it() -> None:
+    """Its answer waited until what was written before was stored."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 900, "b": 950})
+    scene.synced(1_100, "a", "b")
+    waited: dict[str, Any] = {"since": 2_100, "generation_id": 1, "error_code": REBALANCE_IN_PROGRESS}
+    scene._event(Kind.SYNC, 2_400, member_id="b", detail={"assignments": []}, **waited)
+    scene.joined(2_503, 2, {"a": 2_000, "b": 2_503})
+    scene.synced(2_510, "a", "b")
+    scene.tick(4_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"]) == ("leader_rejoined", "a")
