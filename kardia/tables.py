@@ -267,7 +267,8 @@ REBALANCES = Table(
         _l(
             "joined_at_ms",
             "the join phase ended and the new generation began, or the target assignment of the epoch was computed; "
-            "null while it lasts, and where only a record of the offsets topic tells that it is over",
+            "null while it lasts, where only a record of the offsets topic tells that it is over, and where answers "
+            "show that there is a target and not since when",
         ),
         _l(
             "completed_at_ms",

@@ -1,7 +1,7 @@
 // Why a rebalance: its cause, its phases drawn to scale, whom it waited for, and which came before it.
 
 import { make, visible } from "./dom.js";
-import { cause, clockTime, course, least, plain, span } from "./words.js";
+import { cause, clockTime, course, least, plain, span, unit } from "./words.js";
 
 /** The panel below the electrocardiogram; `close` is called when it is put away. */
 export function causePanel(close) {
@@ -38,18 +38,21 @@ export function causePanel(close) {
 
 function phases(rebalance, nowMs) {
   const endMs = rebalance.completed_at_ms ?? nowMs;
-  const joinMs = (rebalance.joined_at_ms ?? endMs) - rebalance.started_at_ms;
-  const syncMs = rebalance.joined_at_ms === null ? 0 : endMs - rebalance.joined_at_ms;
+  const midMs = rebalance.joined_at_ms ?? endMs;
+  const epochs = unit([rebalance.protocol ?? "classic"]) === "epoch";
+  const [first, second] = epochs ? ["computing the target", "handing over"] : ["joining", "assigning"];
+  const both = epochs && rebalance.joined_at_ms === null && !rebalance.running; // no answer shows when the target came
   const part = (className, words, ms) => {
     const element = make("div", className, `${words} ${span(ms)}`);
     element.style.flexGrow = String(Math.max(ms, 1));
     return element;
   };
+  const soFar = (words, over) => `${words}${over ? "" : ", so far"}`;
   return make(
     "div",
     "phases",
-    part("prepare", rebalance.joined_at_ms === null ? "joining, so far" : "joining", joinMs),
-    syncMs > 0 ? part("complete", rebalance.completed_at_ms === null ? "assigning, so far" : "assigning", syncMs) : null,
+    part("prepare", both ? `${first} and ${second}` : soFar(first, rebalance.joined_at_ms !== null), midMs - rebalance.started_at_ms),
+    endMs > midMs ? part("complete", soFar(second, rebalance.completed_at_ms !== null), endMs - midMs) : null,
   );
 }
 

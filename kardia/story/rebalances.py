@@ -73,7 +73,7 @@ def _words_of(material: Material, row: Row) -> str:
 def ended(material: Material, row: Row) -> Sentence | None:
     """It was over: phases, waits, cost; None while it lasts (`present` tells of it)."""
     began_ms, joined_ms, at_ms = row["started_at_ms"], row["joined_at_ms"], row["completed_at_ms"]
-    if joined_ms is None:
+    if joined_ms is None and not has_epochs(row):
         return None
     member_ids = tuple(entry["member_id"] for entry in row["stragglers"] or ())
     if at_ms is None:
@@ -81,8 +81,10 @@ def ended(material: Material, row: Row) -> Sentence | None:
     if row["members_after"] == 0:
         unit = "epoch" if has_epochs(row) else "generation"
         text = f"The group became empty ({unit} {row['generation_after']}): no member is left."
-        found = evidence.of(material.transition(joined_ms, "Empty"))
-        return Sentence(at_ms, "rebalance_ended", text, "exact", member_ids, found or evidence.of_row("rebalances"))
+        emptied = material.transition(at_ms, "Empty")
+        sure = str((emptied or row)["certainty"])
+        found = evidence.of(emptied) or evidence.of_row("rebalances")
+        return Sentence(at_ms, "rebalance_ended", text, sure, member_ids, found)
     if has_epochs(row):
         text = (
             f"The rebalance was over after {words.span(at_ms - began_ms)}: "

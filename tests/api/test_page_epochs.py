@@ -118,6 +118,14 @@ class TestElectrocardiogram:
         assert page.locator(".deadline.give-up").count() == 0
         assert "give up" not in " ".join(page.locator(".lane .assignment").all_inner_texts())
 
+    def test_a_click_on_a_rebalance_tells_its_phases_in_the_words_of_epochs(self, page: Page, api: Api) -> None:  # noqa: F811
+        page.goto(f"{api.url}/#/clusters/demo/groups/h08")
+        why = page.locator(".why", has_text="2→3")
+        why.focus()
+        page.keyboard.press("Enter")
+        has_text(page, ".cause .phases", "computing the target ")
+        has_text(page, ".cause .phases", "handing over, so far ")
+
     def test_it_fits_a_phone(self, page: Page, api: Api) -> None:  # noqa: F811
         page.set_viewport_size({"width": 360, "height": 780})
         page.goto(f"{api.url}/#/clusters/demo/groups/h08")

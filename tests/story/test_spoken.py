@@ -24,6 +24,17 @@ def test_a_group_without_members_counts_what_it_counted_with_them(protocol: str,
     assert f"The group was Empty in {unit} 6" in text
 
 
+def test_a_group_that_may_have_become_empty_later_is_told_so() -> None:
+    """The sentence is as sure as the change, and is there where it is not known when the target was computed."""
+    left = life("a", 0, 5_000, "session_expired", protocol="streams")
+    known = {"protocol": "streams", "members_after": 0, "joined_at_ms": None, "certainty": "provisional"}
+    over = rebalance(5_000, 5_000, "session_expired", "a", **known)
+    emptied = transition(1, 5_000, "Empty", generation_id=6, certainty="inferred")
+    for changes, sure in (([emptied], "inferred"), ([], "provisional")):
+        told = explain(material(lives=[left], rebalances=[over], transitions=changes)).sentences
+        assert [one.certainty for one in told if "became empty" in one.text] == [sure]
+
+
 def test_a_group_that_stays_stable_is_in_its_last_epoch() -> None:
     """A share group is Stable all the while, so that its last change of state is epochs ago."""
     rows = [

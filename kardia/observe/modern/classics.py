@@ -114,7 +114,7 @@ def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     silence.watch_phases(facts, group, member)
     if answered > group.generation:
         evidence.hidden(facts, group, answered, handled_at_ms, by)
-    epochs.computed(group, answered, handled_at_ms)
+    epochs.target_shown(group, answered, handled_at_ms)
     if own.epoch != answered:
         epochs.came_to(group, member, own, answered, handled_at_ms)
     epochs.conclude(facts, group, handled_at_ms)

@@ -82,14 +82,42 @@ def on_epoch_timer(facts: Facts, group: Group, epoch: str, _: float) -> None:
 
 
 def computed(group: Group, epoch: int, at: float) -> None:
-    """The target assignment of an epoch was computed at `at`, or before."""
+    """The target assignment of an epoch was computed at `at`, by its record; an answer may have shown it before."""
+    for bump in group.modern.bumps if group.modern is not None else ():
+        if bump.epoch <= epoch and not bump.is_computed_then:
+            _set_computed(bump, at, is_then=True)
+    if group.modern is not None:
+        group.modern.assignment_epoch = max(group.modern.assignment_epoch, epoch)
+
+
+def target_shown(group: Group, epoch: int, at: float) -> None:
+    """An answer shows that the target assignment of an epoch was computed: at `at`, as heartbeats compute it, unless
+    a member that has to give something up had been answered without it. In a streams group a timer may do it as well
+    (`streams.initial.rebalance.delay.ms`), in a mixed one a JoinGroup of which the answer comes later."""
     modern = group.modern
     if modern is None or epoch <= modern.assignment_epoch:
         return
     modern.assignment_epoch = epoch
+    by_heartbeats = modern.protocol != "streams" and not modern.mixed
+    is_then = by_heartbeats and not any(groups.own_of(one).revoking for one in group.members.values())
     for bump in modern.bumps:
         if bump.epoch <= epoch and bump.computed_at_ms < 0:
-            bump.computed_at_ms = max(at, bump.started_at_ms)
+            _set_computed(bump, at, is_then=is_then)
+
+
+def _set_computed(bump: Bump, at: float, *, is_then: bool) -> None:
+    bump.computed_at_ms, bump.is_computed_then = max(at, bump.started_at_ms), is_then
+    bump.target_told = False
+
+
+def _target_at_ms(modern: ModernGroup | None, bump: Bump) -> float:
+    """When the target of an epoch was computed, NEVER where that is not known. The answer to what began the epoch shows
+    it as well; without one it is over because nobody was left."""
+    if bump.computed_at_ms < 0 and modern is not None and modern.by_records:
+        return bump.completed_at_ms
+    at = bump.computed_at_ms if bump.computed_at_ms >= 0 else bump.completed_at_ms
+    with_begin = bump.cause.by is None and at <= bump.started_at_ms + STAMP_MS
+    return at if bump.is_computed_then or with_begin else NEVER
 
 
 def came_to(group: Group, member: Member, own: ModernMember, epoch: int, at: float) -> None:
@@ -146,7 +174,7 @@ def conclude(facts: Facts, group: Group, at: float) -> None:
             if modern.assignment_epoch < bump.epoch:  # it never had a target: it is over as nobody is left
                 last_at = max(last_at, at)
             bump.completed_at_ms = max(bump.started_at_ms, last_at)
-            bump.completed_by = arrived[-1].by_ms if arrived else None
+            bump.completed_by = arrived[-1].by_ms if arrived and last_at > bump.started_at_ms else bump.cause.by
             bump.members_after = len(groups.present(group))
             _tell(facts, group, bump)
         elif bump.row_known >= 0 and bump.computed_at_ms >= 0 and not bump.target_told:
@@ -202,6 +230,7 @@ def _tell(facts: Facts, group: Group, bump: Bump, *, over: bool = False, withdra
             facts.settings.straggler_ms,
             over,
             withdrawn,
+            _target_at_ms(group.modern, bump),
         )
     )
 

@@ -301,7 +301,7 @@ def _notice(facts: Facts, group: Group, modern: ModernGroup, event: Event, answe
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", "first seen", "inferred")
     if group.generation < 0 <= answered:
         group.generation = answered
-    epochs.computed(group, answered, at)
+    epochs.target_shown(group, answered, at)
     epochs.came_to(group, member, groups.own_of(member), answered, at)
     if modern.by_records:
         facts.divergences += 1
@@ -363,7 +363,7 @@ def _show_target(group: Group, own: ModernMember, at: float) -> None:
     bumps = modern.bumps
     first = next((bump for bump in bumps if bump.computed_at_ms < 0 and bump.epoch > own.epoch), None)
     if first is not None:
-        epochs.computed(group, first.epoch, at)
+        epochs.target_shown(group, first.epoch, at)
 
 
 def _settles(group: Group, member: Member, own: ModernMember, assigned: Any, at: float) -> None:
@@ -393,7 +393,7 @@ def _take_epoch(
     elif answered < group.generation and moved_on and answered == own.epoch and not modern.by_records:
         evidence.on_lower_epoch(facts, group, answered, at)
     if moved_on:
-        epochs.computed(group, answered, at)
+        epochs.target_shown(group, answered, at)
     epochs.came_to(group, member, own, answered, at)
     if answered >= group.generation and moved_on:
         modern.lower_at_ms = at

@@ -191,7 +191,7 @@ def _count_join_by_regex(facts: Facts, group: Group, member: Member, answered: i
         epochs.raised(facts, group, answered, why, 0, shown=True)
     if group.generation < 0:
         group.generation = answered
-        epochs.computed(group, answered, at)
+        epochs.target_shown(group, answered, at)
     if group.modern is not None:
         group.modern.resolves = not group.modern.by_records
     epochs.came_to(group, member, groups.own_of(member), answered, at)

@@ -21,11 +21,12 @@ def epoch_row(
     straggler_ms: float,
     over: bool,
     withdrawn: bool,
+    computed_at_ms: float,
 ) -> Row:
     """Row of `rebalances`: `generation_before` and `generation_after` are group epochs. `cause`: what is told to have
-    begun it. `over`: every partition has an owner again."""
+    begun it. `over`: every partition has an owner again. `computed_at_ms`: when the target was computed, NEVER where
+    that is not known."""
     complete = bump.completed_at_ms >= 0
-    computed = bump.computed_at_ms if bump.computed_at_ms >= 0 or not complete else bump.completed_at_ms
     return (
         cluster,
         group.group_id,
@@ -34,7 +35,7 @@ def epoch_row(
         known_at_ms,
         certainty,
         instant(bump.started_at_ms),
-        known(computed),
+        known(computed_at_ms),
         known(bump.completed_at_ms),
         cause.trigger,
         cause.member_id or None,

@@ -228,6 +228,7 @@ def _tell(facts: Facts, group: Group, bump: Bump) -> None:
             settings.straggler_ms,
             False,
             False,
+            bump.computed_at_ms,
         )
     )
 

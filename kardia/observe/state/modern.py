@@ -92,7 +92,10 @@ class Bump:
     cause: Cause
     members_before: int = -1
     computed_at_ms: float = NEVER
-    """When the target assignment of this epoch, or of a later one, was computed."""
+    """When the target assignment of this epoch, or of a later one, was computed: at the latest, where an answer shows
+    it."""
+    is_computed_then: bool = False
+    """It was then and not before: a record says so, or no answer can have kept it hidden."""
     spare: int = 0
     """Epochs of it beside the one that its cause made: several that an answer showed at once."""
     completed_at_ms: float = NEVER
@@ -109,7 +112,7 @@ class Bump:
     """The latest that it can have been over, where the last who was waited for left by a request that waited."""
     row_known: int = -1
     target_told: bool = False
-    """The row says when the target was computed."""
+    """The row was told since the target was computed."""
 
 
 @dataclass(slots=True)

@@ -130,6 +130,7 @@ SHARES = (
     ("other ends found", "other ends: found", "other ends"),
     ("rebalances, trigger right", "rebalances: trigger right", "rebalances"),
     ("... trigger said to be unknown", "rebalances: trigger unknown", "rebalances"),
+    ("... end of the join phase not dated", "rebalances: end of the join phase not dated", "rebalances"),
     ("rebalances that stand provisional", "stand provisional: rebalances", "stand: rebalances"),
     ("lives that stand provisional", "stand provisional: members", "stand: members"),
     ("stragglers right", "stragglers: right", "stragglers"),
