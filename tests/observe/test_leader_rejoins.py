@@ -33,6 +33,20 @@ def test_a_leader_that_joins_again_while_others_wait_in_syncgroup_has_changed_so
     assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == (trigger, "a", "exact")
 
 
+@pytest.mark.parametrize(("broken", "certainty"), [(False, "exact"), (True, "provisional")])
+def test_a_leader_that_joins_again_before_its_assignment_has_changed_something(broken: bool, certainty: str) -> None:
+    """By another connection than before it may have sent the assignment, unseen."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 900})
+    if broken:
+        scene.connects(2)
+    scene.joined(4_000, 2, {"a": 3_999.8})
+    scene.synced(4_010, "a")
+    scene.tick(6_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == ("metadata_changed", "a", certainty)
+
+
 def test_a_syncgroup_that_came_in_a_rebalance_and_was_sent_back_says_nothing_of_what_began_it() -> None:
     """Its answer waited until what was written before was stored."""
     scene = Scene()

@@ -270,13 +270,19 @@ def _is_rival(group: Group, one: Cause, chosen: Cause, to_at: float) -> bool:
     return both and in_no_order(due_between(group, one), due_between(group, chosen))
 
 
-def _awaited_assignment(group: Group, current: Rebalance, join: Join) -> bool:
-    """Whether somebody waited in SyncGroup for the leader's assignment as a JoinGroup came: the leader itself would
-    just have been answered then, if it had the same metadata (`doJoinGroup`, CompletingRebalance)."""
-    waiting, last = current.sent_back, group.previous
-    if waiting is None or last is None or last.generation_after != current.generation_before:
-        return False
-    return last.assigned_at_ms < 0 and waiting.handled_at_ms < join.came[0] <= waiting.at_ms + STAMP_MS
+def _awaits_assignment(group: Group, current: Rebalance) -> bool:
+    """Whether the generation before has no assignment, as far as is seen."""
+    last = group.previous
+    return last is not None and last.generation_after == current.generation_before and last.assigned_at_ms < 0
+
+
+def _is_awaited(current: Rebalance, join: Join) -> bool:
+    """Whether the assignment that is not seen has not come either: somebody waited in SyncGroup for it as a JoinGroup
+    came, or its sender has had no other connection by which it may have sent it."""
+    waiting = current.sent_back
+    if waiting is not None and waiting.handled_at_ms < join.came[0] <= waiting.at_ms + STAMP_MS:
+        return True
+    return join.heard_before_ms < 0
 
 
 def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
@@ -285,9 +291,9 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         trigger = "static_replaced"
     elif join.is_new:
         trigger = "member_joined"
-    elif not _awaited_assignment(group, current, join) and (
-        join.member_id == group.leader or (not group.leader and current.members_before == 1)
-    ):
+    elif _awaits_assignment(group, current):  # the leader would just have been answered, had it the same metadata
+        trigger = "metadata_changed"
+    elif join.member_id == group.leader or (not group.leader and current.members_before == 1):
         trigger = "leader_rejoined"
     else:
         trigger = "metadata_changed"
@@ -297,5 +303,7 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         certainty = "provisional"  # of a group that was a consumer group a moment ago it may be the leader
     if not join.member_id:
         certainty = "provisional"  # it was answered without the id that it has
+    if trigger == "metadata_changed" and join.member_id == group.leader and not _is_awaited(current, join):
+        certainty = "provisional"
     at, by = join.came
     return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty, by)

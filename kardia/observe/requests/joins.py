@@ -199,9 +199,9 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
 
 def _heard_before(member: Member, event: Event) -> float:
     """`Join.heard_before_ms`. A client whose connection breaks asks again by another one."""
-    if not member.heard_on or event.connection in (member.heard_on, member.connection):
+    if event.connection in (member.heard_on, member.connection) or not (member.heard_on or member.connection):
         return NEVER
-    since = max(member.renewed_before_join_at_ms, member.asked_at_ms)
+    since = max(member.renewed_before_join_at_ms, member.asked_at_ms, member.joined_at_ms)
     return since if 0 <= since < event.handled_at_ms - STAMP_MS else NEVER
 
 
