@@ -163,6 +163,18 @@ def is_deserted(group: Group, at: float = inf) -> bool:
     return all(member.overdue and member.deadline >= 0 for member in reversed(group.members.values()))
 
 
+def delayed_to(group: Group) -> float:
+    """Until when a join phase that began out of Empty may go on although nobody is left: its delay
+    (`group.initial.rebalance.delay.ms`), which no leave ends, is extended up to the rebalance timeout at most. NEVER
+    where it began otherwise. Source: `maybeCompleteJoinPhase`."""
+    current = group.rebalance
+    if group.state != GroupState.PREPARING or current is None or current.joined_at_ms >= 0:
+        return NEVER
+    waited = [join.handled_at_ms for join in (*current.joins, *current.refused)]
+    told_from = current.told_from if current.told_start >= 0 else group.told_state
+    return min(waited) + longest_unseen_ms(group) if waited and told_from == GroupState.EMPTY else NEVER
+
+
 def may_wait_in_full(group: Group, at: float) -> bool:
     """Whether whoever is left may wait in a JoinGroup at an instant although nobody is left to be waited for: a full
     group refused the last one, and only the end of the phase lets them in."""

@@ -162,7 +162,8 @@ def upgrade_empty(
 ) -> None:
     """A classic group without members becomes a group of another protocol by the first member of it: said if it was
     one, and had not been deleted. Sources: `getOrMaybeCreateConsumerGroup`, from 4.2 on `getOrCreateStreamsGroup`."""
-    was_classic = group.modern is None and group.protocol == "classic" and group.state == GroupState.EMPTY
+    is_empty = group.state == GroupState.EMPTY or phases.delayed_to(group) >= 0
+    was_classic = group.modern is None and group.protocol == "classic" and is_empty
     if was_classic and not group.members and protocol in ("consumer", "streams"):
         told, group.protocol = group.told_state, protocol
         facts.tell_group(group, at, told, "upgraded", certainty, by)

@@ -10,7 +10,7 @@ from kardia.certainty import Certainty, weaker
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
-from kardia.observe.deadlines.phases import STAMP_MS, all_ends
+from kardia.observe.deadlines.phases import STAMP_MS, all_ends, delayed_to
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
 from kardia.observe.ledger.costs import forget_assignment
@@ -129,7 +129,7 @@ def become_empty_before_join(observer: Facts, group: Group, since: float) -> Non
     """Somebody waits in a JoinGroup that was handled at `since`, and would have been answered when the last member went
     if that had been later: the group was Empty by then."""
     at = _was_left_at(group)
-    if 0 <= at < since:
+    if 0 <= at < since and delayed_to(group) < since:
         becomes_empty(observer, group, at)
 
 

@@ -104,7 +104,7 @@ def _may_explain(group: Group, why: Cause) -> None:
             return  # it had been told of it before
         why.certainty = "provisional"
     since = max(group.steady_at_ms, NEVER if last is None else last.started_at_ms)
-    told_at = current.rebalance_notified_at_ms
+    told_at = min([current.rebalance_notified_at_ms, *(join.handled_at_ms for join in current.refused)])
     told_then = min(since, told_at) - STAMP_MS <= at <= told_at + STAMP_MS
     if not told_then or abs(group.unsynced_at_ms - current.rebalance_notified_at_ms) <= STAMP_MS:
         current.started_at_ms = NEVER  # in the second case who did not sync in time began it

@@ -155,6 +155,10 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     if phases.may_wait_in_full(group, now):
         observer.schedule(group, group.rejected_at_ms + phases.longest_unseen_ms(group) + GRACE_MS, "deserted", key)
         return
+    delayed_to = phases.delayed_to(group)
+    if now < delayed_to + GRACE_MS:
+        observer.schedule(group, delayed_to + GRACE_MS, "deserted", key)
+        return
     group.deserted_at_ms = NEVER
     shown_at = max(at, pending.last_over_at_ms(group))
     if observer.silent_at(group.broker, at) or observer.silent_at(group.broker, shown_at):
@@ -179,7 +183,7 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
                 lives.rival(group, end.member_id)
     group.deserted_at_ms = NEVER
     if group.state != GroupState.EMPTY:
-        becomes_empty(observer, group, at, NEVER)
+        becomes_empty(observer, group, at, max(NEVER, delayed_to))
 
 
 def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
