@@ -1,5 +1,5 @@
-"""A join phase out of Empty waits for more members (`group.initial.rebalance.delay.ms`), and no leave ends it: the only one
-that joined leaves as its JoinGroup was sent back by an upgrade that failed, as 4.0 to 4.4 do there.
+"""A join phase out of Empty waits for more members (`group.initial.rebalance.delay.ms`), and no leave ends it: the only
+one that joined leaves as its JoinGroup was sent back by an upgrade that failed, as 4.0 to 4.4 do there.
 
 Instants in ms from the start of a scene; the group was Empty in generation 2.
 """
