@@ -179,6 +179,24 @@ def test_a_seat_goes_back_though_its_taker_was_let_in_by_the_end_of_a_join_phase
     assert known.states()[-2:] == [(15_200, "Stable"), (25_100, "PreparingRebalance")]
 
 
+def test_who_has_its_seat_again_has_no_assignment_by_that() -> None:
+    """As before; a, whose assignment is waited for, is silent as well, and goes first, at 20,900."""
+    scene = Scene()
+    scene.joined(4_000, 1, {"a": 1_000, "b": 1_500}, first=("a", "b"), instances={"a": "i-a", "b": "i-b"})
+    scene.synced(4_100, "a", "b")
+    scene.heartbeats(5_000, 10_000, "a", "b", every=1_500)
+    seats = {"b2": "i-b", "a": "i-a"}
+    scene.joined(12_900, 2, {"b2": 10_100, "a": 12_900}, first=("b2",), instances=seats, leader="a", session_ms=8_000)
+    scene._event(
+        Kind.SYNC, 15_100, since=12_950, member_id="b2", generation_id=2, group_instance_id="i-b", error_code=82
+    )
+    scene.tick(30_000)
+    known = scene.known()
+    assert known.ended()["a"][:2] == (20_900, "session_expired")
+    assert (12_900, "CompletingRebalance") in known.states()
+    assert [at for at, state in known.states() if state == "Stable"] == [4_100]
+
+
 def test_a_commit_that_could_not_be_stored_in_time_has_renewed_the_session() -> None:
     scene = stable("a", "b", coordinator="scala")
     scene.heartbeats(6_000, 10_000, "a", "b", every=3_000)
