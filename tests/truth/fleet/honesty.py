@@ -129,10 +129,11 @@ def _ended(truth: Truth, member_id: str, at_ms: int, bound_ms: int | None, cause
     return f"said to end at {at_ms - START_MS:,.0f} by {cause}; {_lives(truth, member_id)}"
 
 
-def _was_one_for_less_than_a_ms(truth: Truth, member_id: str, at_ms: int) -> bool:
-    """Whether a process had its seat taken by the next one in the ms in which it came, which the stamp of a line may
-    say to be the next one."""
-    return any(life.joined_at_ms == life.ended_at_ms in (at_ms, at_ms - 1) for life in _lives(truth, member_id))
+def _was_one_for_a_ms(truth: Truth, member_id: str, at_ms: int) -> bool:
+    """Whether a process had its seat taken by the next one within the width of a stamp, by which a line may be said to
+    be of the next ms."""
+    brief = (one for one in _lives(truth, member_id) if 0 <= one.ended_at_ms - one.joined_at_ms <= 1)
+    return any(one.joined_at_ms in (at_ms, at_ms - 1) for one in brief)
 
 
 def _member(truth: Truth, row: dict[str, Any]) -> str:
@@ -142,7 +143,7 @@ def _member(truth: Truth, row: dict[str, Any]) -> str:
     begun = row["joined_at_ms"] + (row["at_bound_ms"] or 0)
     found = _near(truth, member_id, row["at_ms"]) or _near(truth, member_id, max(row["at_ms"], begun))
     if found is None:
-        brief = _was_one_for_less_than_a_ms(truth, member_id, row["joined_at_ms"])
+        brief = _was_one_for_a_ms(truth, member_id, row["joined_at_ms"])
         return "" if brief else "said to be a member; it was not"
     said = row["session_timeout_ms"]
     if said is not None and said != found.session_timeout_ms:
@@ -177,7 +178,7 @@ def _transition(truth: Truth, row: dict[str, Any]) -> str:
             return _ended(truth, row["member_id"], at_ms, row["at_bound_ms"], cause)
         if any(_near(truth, row["member_id"], at_ms + late_ms) for late_ms in (0, row["at_bound_ms"] or 0)):
             return ""
-        if _was_one_for_less_than_a_ms(truth, row["member_id"], at_ms):
+        if _was_one_for_a_ms(truth, row["member_id"], at_ms):
             return ""
         return f"said to be a member by {cause}; it was not"
     to, bound_ms = row["to_state"], row["at_bound_ms"]
