@@ -104,6 +104,8 @@ def _on_empty_record(observer: Facts, group: Group, event: Event, generation: in
             True  # the Java coordinator writes it when a group is first heard of: nobody was there before
         )
         return
+    if group.state == GroupState.DEAD:
+        return  # of before it was deleted: the answer to that was read first
     if generation <= group.generation or group.state == GroupState.EMPTY:
         if group.state == GroupState.UNKNOWN:
             group.generation = generation

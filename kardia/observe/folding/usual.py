@@ -50,7 +50,7 @@ def take(facts: Facts, event: Event, at: float) -> bool:
             or event.connection != member.heard_on  # `restarts.note_connection`
             or event.detail is not None  # `who_broke.heard`
             or member.throttled_ms != 0.0
-            or event.member_id in group.ended  # `left_just_now`
+            or event.member_id in group.ended  # `went_since`
         ):
             return False
         if at > group.steady_at_ms:

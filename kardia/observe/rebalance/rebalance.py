@@ -87,7 +87,7 @@ def _show_assigned(observer: Facts, group: Group, at: float) -> None:
     """A follower was answered with its assignment before `at`: so it was stored by then, though the line of the leader,
     who is answered in the same instant, is put behind what ends the generation."""
     synced = (one for one in group.members.values() if one.synced_generation == group.generation)
-    answered = (one for one in synced if one.session_renewed_at_ms > one.returned_at_ms)  # else none is waited for of it
+    answered = (one for one in synced if one.session_renewed_at_ms > one.returned_at_ms)  # not who has its seat again
     since = min((one.session_renewed_at_ms for one in answered), default=NEVER)
     if since >= 0 and group.rebalance is not None and not group.rebalance.left_after:
         on_assigned(observer, group, min(since, at))

@@ -39,7 +39,7 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
     """Heartbeat: 0 and 27 renew the session, 25 and 82 say that the member is gone, the rest says nothing."""
     group = moves.group_of(observer, event)
     error = event.error_code
-    if error in (NONE, REBALANCE_IN_PROGRESS) and left_just_now(observer, group, event.member_id, at):
+    if error in (NONE, REBALANCE_IN_PROGRESS) and went_since(observer, group, event.member_id, at):
         return
     if error == NONE:
         member = group.members.get(event.member_id)
@@ -82,11 +82,16 @@ def _renew_by_heartbeat(observer: Facts, group: Group, member: Member, event: Ev
     renew(observer, group, member, at)
 
 
-def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> bool:
+def went_since(observer: Facts, group: Group, member_id: str, at: float) -> bool:
     """Whether a member left in the instant of another request of it: their order is lost in the stamps, and the broker
-    does not answer 0 to a member that has left."""
+    does not answer 0 to a member that has left. Or its place was taken after a request that was answered late, because
+    what it wrote had to be stored."""
     over = group.ended.get(member_id)
-    if over is None or over.cause not in LEAVE_CAUSES:
+    if over is None:
+        return False
+    if over.cause == "static_replaced":
+        return at < over.ended_at_ms - STAMP_MS
+    if over.cause not in LEAVE_CAUSES:
         return False
     last_at = over.ended_at_ms if over.by is None else max(over.by, over.ended_at_ms)
     return over.ended_at_ms - observer.settings.burst_ms <= at <= last_at + observer.settings.burst_ms
@@ -200,7 +205,7 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
         return  # a simple consumer: commits without being a member
     member = group.members.get(event.member_id)
     if member is None:
-        if event.generation_id < 0 or left_just_now(observer, group, event.member_id, at):
+        if event.generation_id < 0 or went_since(observer, group, event.member_id, at):
             return
         member = notice(observer, group, event, at)
     if says_library(member, event):
@@ -239,7 +244,7 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
             renew(observer, group, member, at)
     elif event.error_code == NONE:
         if member is None:
-            if left_just_now(observer, group, event.member_id, at):
+            if went_since(observer, group, event.member_id, at):
                 return
             member = notice(observer, group, event, at)
         _synced(observer, group, member, event, at)
@@ -333,7 +338,7 @@ def _left(
     by: float | None,
 ) -> None:
     """A member left, at `at` or up to `by`. `asked_id`: empty where it was named by its instance id alone."""
-    if left_just_now(observer, group, member_id, at):
+    if went_since(observer, group, member_id, at):
         return  # it ended a join phase by leaving, and was taken out with it
     member, over = group.members.get(member_id), group.ended.get(member_id)
     if member is None and over is not None and over.cause == "unknown" and at <= over.ended_at_ms:
