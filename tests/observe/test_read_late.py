@@ -37,3 +37,16 @@ def test_the_record_of_a_group_that_was_empty_comes_after_the_answer_that_delete
     known = scene.known_step_by_step()
     assert [state for _, state in known.states()][-2:] == ["Empty", "Dead"]
     assert len(known.rebalances()) == 2
+
+
+def test_who_is_answered_an_id_of_its_own_is_nobody_without_one() -> None:
+    """Up to 2.1 a new member asks without an id and waits. A broker that was started again counts a generation a second
+    time, so that its answer looks as if it came to a group that is Stable."""
+    scene = Scene(coordinator="scala")
+    scene.joined(1_000, 1, {"a": 900})
+    scene.synced(1_100, "a")
+    scene.heartbeats(2_000, 5_000, "a")
+    detail = {"assigned_member_id": "n", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "leader": "a"}
+    scene._event(Kind.JOIN, 5_000, since=4_000, client_id="n", generation_id=1, detail=detail)
+    scene.tick(6_000)
+    assert scene.known().alive() == {"a", "n"}

@@ -105,13 +105,26 @@ def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
     if stable_at_ms < 0 or (group.previous is not None and stable_at_ms <= group.previous.started_at_ms + STAMP_MS):
         return []  # it never was Stable: whose end the join phase before had to wait for began nothing
     named = "" if current.cause is None else current.cause.member_id
+    ended_it = _joined_before(group, current)
     return [
         Cause(at, over.cause, one.member_id, one.client_id, one.instance_id, "", over.certainty, over.by)
         for over in group.ended.values()
         if over.cause in ("session_expired", "sync_timeout")
+        and not _latest(over) <= ended_it  # the join phase before waited for it
         and stable_at_ms <= (at := _not_before(over, stable_at_ms)) <= current.joined_at_ms
         and (one := over.member).member_id != named
     ]
+
+
+def _joined_before(group: Group, current: Rebalance) -> float:
+    """When the join phase of the generation before had ended, NEVER where that is not known."""
+    last = group.previous
+    return last.joined_at_ms if last is not None and last.generation_after == current.generation_before else NEVER
+
+
+def _latest(over: Ended) -> float:
+    """The latest that a life can have been over, as far as anything says so."""
+    return over.ended_at_ms if over.by is None else inf if over.by < 0 else max(over.ended_at_ms, over.by)
 
 
 def _not_before(over: Ended, stable_at_ms: float) -> float:

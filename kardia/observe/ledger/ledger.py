@@ -35,7 +35,9 @@ def remember(group: Group) -> None:
         cause = current.cause
         if cause is not None and cause.trigger in _TAKEN_AWAY and cause.client_id and cause.client_id not in dropped:
             dropped.append(cause.client_id)
-        group.previous = Previous(current.started_at_ms, current.assigned_at_ms, current.generation_after, dropped)
+        group.previous = Previous(
+            current.started_at_ms, current.joined_at_ms, current.assigned_at_ms, current.generation_after, dropped
+        )
 
 
 def follows_from(group: Group, current: Rebalance) -> float:

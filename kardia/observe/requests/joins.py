@@ -94,7 +94,7 @@ def _note_asked(observer: Facts, group: Group, event: Event, member_id: str, at:
     """Somebody asked again, or was seen for the first time. A JoinGroup renews nothing."""
     member = group.members.get(member_id)
     if member is None:
-        member = notice(observer, group, event, at)
+        member = notice(observer, group, event._replace(member_id=member_id), at)
     member.asked_at_ms = max(member.asked_at_ms, event.handled_at_ms)
     identify(observer, group, member, event, str((event.detail or {}).get("protocol_type", "")))
     polls.on_request(observer, group, member, "join", event.arrived_at_ms)

@@ -118,6 +118,8 @@ class Previous(NamedTuple):
     """What the rebalance before leaves for the one that may follow from it."""
 
     started_at_ms: float
+    joined_at_ms: float
+    """When its join phase ended."""
     assigned_at_ms: float
     """NEVER if its assignment did not come."""
     generation_after: int
