@@ -179,6 +179,31 @@ def test_a_seat_goes_back_though_its_taker_was_let_in_by_the_end_of_a_join_phase
     assert known.states()[-2:] == [(15_200, "Stable"), (25_100, "PreparingRebalance")]
 
 
+@pytest.mark.parametrize("error", [0, REBALANCING])
+def test_a_leader_whose_assignment_waits_to_be_stored_is_not_evicted_though_it_is_alone(error: int) -> None:
+    """Its session would have been over at 11,000: nobody who waits in SyncGroup is evicted. Stored in time or not."""
+    scene = Scene(coordinator="scala")
+    scene.joined(1_000, 1, {"a": 900})
+    detail = {"assignments": [["a", [["t", [0]]]]]}
+    told = 10_900 + (5_000 if error else 4_000)
+    scene.tick(14_000)
+    scene._event(Kind.SYNC, told, since=10_900, member_id="a", generation_id=1, error_code=error, detail=detail)
+    scene.joined(told + 10, 2, {"a": told + 5}) if error else scene.heartbeat(told + 10, "a")
+    scene.tick(17_000)
+    known = scene.known_step_by_step()
+    assert known.alive() == {"a"}
+    assert {row["ended_at_ms"] for row in named("members", known.rows["members"])} == {None}, "not even for a moment"
+
+
+def test_who_is_alone_and_has_not_synced_is_gone_when_nothing_can_wait_any_more() -> None:
+    scene = Scene(coordinator="scala")
+    scene.joined(1_000, 1, {"a": 900})
+    scene.tick(15_900)
+    assert scene.known_step_by_step().ended() == {}
+    scene.tick(18_000)
+    assert scene.known().ended()["a"] == (11_000, "session_expired", "inferred")
+
+
 def test_who_has_its_seat_again_has_no_assignment_by_that() -> None:
     """As before; a, whose assignment is waited for, is silent as well, and goes first, at 20,900."""
     scene = Scene()

@@ -20,6 +20,10 @@ ms for more records before it writes, by default."""
 STAMPS_MS = 1.0
 """Stamps are cut to that: what seems to lie less apart may be one instant, and what does not lies so much further."""
 
+STORED_WITHIN_MS = 5_000.0
+"""`offsets.commit.timeout.ms` by default. Scala's coordinator gives the same answer to who waits in a group that begins
+to rebalance meanwhile, which another setting than this would be taken for."""
+
 
 def is_late(handled_at_ms: float, decided_at_ms: float) -> bool:
     """Whether a heartbeat was answered so late that it is not sure when it took effect."""

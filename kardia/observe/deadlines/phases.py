@@ -163,6 +163,13 @@ def is_deserted(group: Group, at: float = inf) -> bool:
     return all(member.overdue and member.deadline >= 0 for member in reversed(group.members.values()))
 
 
+def may_be_stored(group: Group) -> bool:
+    """Whether the assignment of a leader whose SyncGroup was never answered may wait to be stored: nobody who waits in
+    SyncGroup is evicted."""
+    leader = group.members.get(group.leader)
+    return group.state == GroupState.COMPLETING and leader is not None and is_unsynced(group, leader)
+
+
 def delayed_to(group: Group) -> float:
     """Until when a join phase that began out of Empty may go on although nobody is left: its delay
     (`group.initial.rebalance.delay.ms`), which no leave ends, is extended up to the rebalance timeout at most. NEVER

@@ -14,7 +14,7 @@ from kardia.events import Event, Kind
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
 from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS
+from kardia.observe.deadlines.handling import AT_ONCE_MS, STORED_WITHIN_MS
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
@@ -22,10 +22,6 @@ from kardia.observe.moves.moves import was_served
 from kardia.observe.rebalance.rebalance import begin, settle
 from kardia.observe.requests import dismissed, refusals
 from kardia.observe.state.group import NEVER, Cause, Group
-
-STORED_WITHIN_MS = 5_000.0
-"""`offsets.commit.timeout.ms` by default. Scala's coordinator gives the same answer to who waits in a group that begins
-to rebalance meanwhile, which another setting than this would be taken for."""
 
 
 def is_told(facts: Facts, event: Event) -> bool:

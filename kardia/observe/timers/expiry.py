@@ -111,7 +111,7 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     if group.state == GroupState.COMPLETING:
         unsynced_at_ms = phases.sync_deadline(group) if phases.is_unsynced(group, member) else NEVER
         leads = member.member_id == group.leader and deadlines.awaited_in_vain(group, member, deadline)
-        is_gone = (alone or leads) and not 0 <= unsynced_at_ms <= deadline
+        is_gone = (leads or (alone and not phases.may_be_stored(group))) and not 0 <= unsynced_at_ms <= deadline
     elif group.state in (GroupState.STABLE, GroupState.UNKNOWN):
         is_gone = alone or not group.membership_complete or deadlines.surely_silent(group, member)
     else:

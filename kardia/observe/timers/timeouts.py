@@ -10,6 +10,7 @@ from kardia.certainty import Certainty, weaker
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending, phases
 from kardia.observe.deadlines.deadlines import GRACE_MS, sureness
+from kardia.observe.deadlines.handling import STORED_WITHIN_MS
 from kardia.observe.deadlines.late import near
 from kardia.observe.deadlines.phases import STAMP_MS, is_unsynced, unsynced
 from kardia.observe.facts.facts import Facts
@@ -156,8 +157,9 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
         observer.schedule(group, group.rejected_at_ms + phases.longest_unseen_ms(group) + GRACE_MS, "deserted", key)
         return
     delayed_to = phases.delayed_to(group)
-    if now < delayed_to + GRACE_MS:
-        observer.schedule(group, delayed_to + GRACE_MS, "deserted", key)
+    not_before = max(delayed_to, at + STORED_WITHIN_MS if phases.may_be_stored(group) else NEVER) + GRACE_MS
+    if now < not_before:
+        observer.schedule(group, not_before, "deserted", key)
         return
     group.deserted_at_ms = NEVER
     shown_at = max(at, pending.last_over_at_ms(group))

@@ -104,6 +104,8 @@ class Broker:
         self._accepted = 0
         """Connections since its process began. Each network thread numbers its own; the numbers are in the log, the
         threads only in Java's."""
+        self._opened = 0
+        """Connections at all: no two are of the same port of a client, whatever process accepted them."""
 
     # --- what clients use
 
@@ -112,9 +114,10 @@ class Broker:
     ) -> Connection:
         """A new connection."""
         self._accepted += 1
+        self._opened += 1
         thread, number = self._accepted % NETWORK_THREADS, self._accepted // NETWORK_THREADS
         place = f"{thread}-{number}" if self.java else str(number)
-        text = f"{self.address}-{host}:{20_000 + self._accepted % 40_000}-{place}"
+        text = f"{self.address}-{host}:{20_000 + self._opened % 40_000}-{place}"
         connection = Connection(self, Sender(client_id, software, text), lost)
         self._connections.append(connection)
         return connection
