@@ -47,6 +47,17 @@ def test_a_leader_that_joins_again_before_its_assignment_has_changed_something(b
     assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == ("metadata_changed", "a", certainty)
 
 
+def test_where_lines_are_lost_its_assignment_may_have_been_among_them() -> None:
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 900})
+    scene.gap(1_005, 1_500)
+    scene.joined(4_000, 2, {"a": 3_999.8})
+    scene.synced(4_010, "a")
+    scene.tick(6_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger_member_id"], row["certainty"]) == ("a", "provisional")
+
+
 def test_a_syncgroup_that_came_in_a_rebalance_and_was_sent_back_says_nothing_of_what_began_it() -> None:
     """Its answer waited until what was written before was stored."""
     scene = Scene()

@@ -283,19 +283,18 @@ def _is_rival(group: Group, one: Cause, chosen: Cause, to_at: float) -> bool:
     return both and in_no_order(due_between(group, one), due_between(group, chosen))
 
 
-def _awaits_assignment(group: Group, current: Rebalance) -> bool:
-    """Whether the generation before has no assignment, as far as is seen."""
+def _awaits_assignment(group: Group, current: Rebalance, join: Join) -> bool:
+    """Whether the generation before had no assignment as a JoinGroup came: somebody waited in SyncGroup for it, or
+    none is seen, and no line is lost by which it would be."""
     last = group.previous
-    return last is not None and last.generation_after == current.generation_before and last.assigned_at_ms < 0
+    if last is None or last.generation_after != current.generation_before or last.assigned_at_ms >= 0:
+        return False
+    return _is_awaited(current, join) or group.gap_at_ms < last.joined_at_ms
 
 
 def _is_awaited(current: Rebalance, join: Join) -> bool:
-    """Whether the assignment that is not seen has not come either: somebody waited in SyncGroup for it as a JoinGroup
-    came, or its sender has had no other connection by which it may have sent it."""
     waiting = current.sent_back
-    if waiting is not None and waiting.handled_at_ms < join.came[0] <= waiting.at_ms + STAMP_MS:
-        return True
-    return join.heard_before_ms < 0
+    return waiting is not None and waiting.handled_at_ms < join.came[0] <= waiting.at_ms + STAMP_MS
 
 
 def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
@@ -304,7 +303,7 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         trigger = "static_replaced"
     elif join.is_new:
         trigger = "member_joined"
-    elif _awaits_assignment(group, current):  # the leader would just have been answered, had it the same metadata
+    elif _awaits_assignment(group, current, join):  # the leader would just have been answered, had it the same metadata
         trigger = "metadata_changed"
     elif join.member_id == group.leader or (not group.leader and current.members_before == 1):
         trigger = "leader_rejoined"
@@ -317,6 +316,7 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
     if not join.member_id:
         certainty = "provisional"  # it was answered without the id that it has
     if trigger == "metadata_changed" and join.member_id == group.leader and not _is_awaited(current, join):
-        certainty = "provisional"
+        # By another connection than before it may have sent the assignment, unseen.
+        certainty = "provisional" if join.heard_before_ms >= 0 else certainty
     at, by = join.came
     return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty, by)
