@@ -200,6 +200,23 @@ def test_the_next_generation_after_a_move_has_the_number_of_the_one_that_was_not
     assert "Dead" not in {state for _, state in known.states()}
 
 
+def test_a_generation_that_is_answered_at_once_had_been_stored_before_the_move() -> None:
+    """The old broker could not say so any more. c joins again, and is answered as in a Stable group."""
+    scene = not_stored()
+    scene.generation = 2
+    detail = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "leader": "a", "members": []}
+    scene._event(Kind.JOIN, 9_700, member_id="c", generation_id=2, detail=detail | {"assigned_member_id": "c"})
+    scene.heartbeats(9_800, 14_000, "a", "c")
+    scene.tick(14_000)
+    known = scene.known()
+    assert {"a", "c"} <= known.alive()
+    assert [row["generation_after"] for row in known.rebalances()].count(2) == 1
+    assert [state for at, state in known.states() if at > 9_500] == ["Stable"]
+    group = known.observer.group("g")
+    assert group is not None
+    assert group.generation == 2
+
+
 def silent(*brokers: int) -> Scene:
     """A group of the static member a, heard last at 3,010; the logs of these brokers are read up to 20,000."""
     scene = Scene()

@@ -285,3 +285,14 @@ def test_who_goes_because_it_has_not_sent_sync_group_is_not_foretold_to_go_by_it
         scene.fetch(39_990, "somebody")
         scene.tick(40_000)
         assert scene.known().ended() == {"a": (18_000, "sync_timeout", "inferred")}
+
+
+def test_whose_seat_was_taken_while_it_waited_in_syncgroup_was_not_evicted_before() -> None:
+    """b waits for the leader from 3,050 on, longer than its session of 10 s, and is told 82 when its seat is taken."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 2_900, "b": 2_950}, instances={"b": "i-b"}, session_ms={"a": 30_000, "b": 10_000})
+    scene._event(Kind.SYNC, 15_000, since=3_050, member_id="b", generation_id=1, error_code=82)
+    scene.joined(33_000, 2, {"b2": 15_000}, first=("b2",), instances={"b2": "i-b"}, session_ms=10_000)
+    scene.synced(33_010, "b2")
+    scene.tick(36_000)
+    assert scene.known().ended()["b"][:2] == (15_000, "static_replaced")

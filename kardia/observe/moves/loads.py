@@ -12,6 +12,7 @@ from kardia.certainty import Certainty, stands
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger.ledger import withdraw
 from kardia.observe.members import lives
@@ -54,6 +55,8 @@ def restore(facts: Facts, group: Group, at: float) -> None:
     if group.stored is None:
         group.membership_complete = False  # who is a member of which generation is not known
         return
+    if group.generation > group.stored.generation:
+        group.taken_back = Stored(group.generation, group.leader, list(group.members))
     group.generation, group.leader, ids = group.stored
     for member in list(group.members.values()):
         if member.member_id not in ids:
@@ -68,6 +71,15 @@ def restore(facts: Facts, group: Group, at: float) -> None:
             bring_back(facts, group, over, at)
     if not group.members:
         facts.move(group, at, GroupState.EMPTY, "coordinator_loaded", "provisional")
+
+
+def was_stored(group: Group, event: Event) -> bool:
+    """Whether a JoinGroup shows that a generation that a load took back had been stored: whoever was in it is answered
+    at once, as in a Stable group. The last one to join a new generation of that number would be, too."""
+    taken, waited_ms = group.taken_back, event.decided_at_ms - event.handled_at_ms
+    if taken is None or not group.generation < event.generation_id == taken.generation or waited_ms > AT_ONCE_MS:
+        return False
+    return event.member_id in taken.member_ids and str((event.detail or {}).get("leader", "")) == taken.leader
 
 
 def bring_back(facts: Facts, group: Group, over: Ended, at: float) -> None:

@@ -69,6 +69,8 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
     loads.take_back(observer, group, event, at)
     if _replaced_while_stable(group, event):
         heard_steady(observer, group, event, event.handled_at_ms)
+    elif loads.was_stored(group, event):
+        heard_steady(observer, group, event, event.handled_at_ms, "provisional")
     is_over = group.state in (GroupState.EMPTY, GroupState.DEAD)
     if generation < group.generation and not is_over:
         observer.late += 1

@@ -7,13 +7,14 @@ divergence and what is held is mended.
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty
 from kardia.coordinator.behaviour import behaviour_of
 from kardia.events import Event, Kind
 from kardia.kafka import sessions
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.clients import leaves
 from kardia.observe.deadlines import deadlines, pending
-from kardia.observe.deadlines.handling import heard_late, is_late, took_effect
+from kardia.observe.deadlines.handling import AT_ONCE_MS, heard_late, is_late, took_effect
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
@@ -97,7 +98,7 @@ def went_since(observer: Facts, group: Group, member_id: str, at: float) -> bool
     return over.ended_at_ms - observer.settings.burst_ms <= at <= last_at + observer.settings.burst_ms
 
 
-def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None:
+def heard_steady(observer: Facts, group: Group, event: Event, at: float, sure: Certainty = "inferred") -> None:
     """A heartbeat answered 0 that does not fit a Stable group of this generation: bring the group in line with it."""
     if loads.take_back(observer, group, event, at):
         group.steady_at_ms = at
@@ -121,7 +122,7 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None
         group.membership_complete = False
         group.stored = None
     group.rebalance = None
-    observer.move(group, at, GroupState.STABLE, "generation seen", "inferred")
+    observer.move(group, at, GroupState.STABLE, "generation seen", sure)
     group.steady_at_ms = at
 
 
@@ -252,6 +253,9 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
         if member is not None:
             _sent_back(observer, group, member, event, at)
     elif event.member_id:
+        fenced = event.error_code == ErrorCode.FENCED_INSTANCE_ID
+        if member is not None and fenced and at - event.handled_at_ms > AT_ONCE_MS:
+            renew(observer, group, member, at)  # nobody who waits is evicted: its seat was taken from it
         on_refused(observer, group, event, at)
 
 

@@ -445,6 +445,8 @@ class Group:
     """Last answer of its coordinator that was looked at by itself; `steady_at_ms` may be later."""
     stored: Stored | None = None
     """Its last record; None where that is not known. See `loads`."""
+    taken_back: Stored | None = None
+    """Its generation that a load took back, as no answer had shown that its assignment was stored."""
     left_pending: dict[str, Left] = field(default_factory=dict)
     """Ids that left before any JoinGroup of theirs was answered."""
     upgrade_refused: str = ""
