@@ -255,7 +255,7 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
     elif event.member_id:
         fenced = event.error_code == ErrorCode.FENCED_INSTANCE_ID
         if member is not None and fenced and at - event.handled_at_ms > AT_ONCE_MS:
-            renew(observer, group, member, at)  # nobody who waits is evicted: its seat was taken from it
+            renew(observer, group, member, at - STAMP_MS)  # nobody who waits is evicted: its seat was taken from it
         on_refused(observer, group, event, at)
 
 
