@@ -153,6 +153,27 @@ def test_a_seat_that_could_not_be_stored_is_that_of_the_member_before(coordinato
     assert known.ended() == {}
 
 
+@pytest.mark.parametrize(("coordinator", "error"), [("java", NOT_AVAILABLE), ("scala", REBALANCING)])
+def test_whose_seat_was_taken_when_its_session_would_have_ended_has_it_again(coordinator: str, error: int) -> None:
+    """A twin came for the seat of b at 12,000, and had it until 17,000. b, heard last at 4,600, was said to be evicted
+    at 14,600; the twin comes once more at 18,000, in a rebalance."""
+    scene = Scene(coordinator=coordinator)
+    scene.joined(4_000, 1, {"a": 1_000, "b": 1_500}, first=("a", "b"), instances={"a": "i-a", "b": "i-b"})
+    scene.synced(4_100, "a", "b")
+    scene.heartbeats(4_600, 4_601, "a", "b")
+    scene.heartbeats(5_000, 13_000, "a", every=1_500)
+    detail = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer", "members": []}
+    scene._event(
+        Kind.JOIN, 17_000, since=12_000, client_id="b", group_instance_id="i-b", error_code=error, detail=detail
+    )
+    seats = {"b2": "i-b"}
+    scene.joined(19_000, 2, {"n": 13_500, "b2": 18_000, "a": 19_000}, first=("n", "b2"), instances=seats, leader="a")
+    scene.synced(19_010, "a", "b2", "n")
+    scene.tick(22_000)
+    known = scene.known()
+    assert known.ended()["b"][:2] == (18_000, "static_replaced")
+
+
 def test_a_seat_goes_back_though_its_taker_was_let_in_by_the_end_of_a_join_phase() -> None:
     """b2 takes the seat of b at 10,100, and its record waits. The leader joins again meanwhile, so that both are in the
     next generation; b2 waits for its assignment until 15,100, when b has the seat again. Nobody hears of b since."""

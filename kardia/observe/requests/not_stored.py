@@ -10,6 +10,7 @@ held against Kafka's own classes.
 
 from __future__ import annotations
 
+from kardia.certainty import stands
 from kardia.events import Event, Kind
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
@@ -53,8 +54,11 @@ def on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
             lives.begin_in_doubt(facts, group, seated, at)
         return
     over = group.last_in_seat(event.group_instance_id)
-    if over is not None and event.handled_at_ms <= over.ended_at_ms <= at and over.cause == "static_replaced":
+    meanwhile = over is not None and event.handled_at_ms <= over.ended_at_ms <= at
+    if over is not None and meanwhile and over.cause == "static_replaced":
         lives.reinstate(facts, group, over, at, certainty="inferred")
+    elif over is not None and meanwhile and over.cause == "session_expired" and not stands(over.certainty):
+        lives.reinstate(facts, group, over, at, certainty="provisional")  # by then its seat was not its own
     else:
         refusals.note_waiting(facts, group, event, at)  # somebody new, by an id that nobody knows
 
