@@ -12,7 +12,7 @@ from kardia.events import Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode
 from kardia.observe.deadlines.handling import took_effect
 from kardia.observe.facts.facts import Facts
-from kardia.observe.members import leaving, polls, who_broke
+from kardia.observe.members import leaving, lives, polls, who_broke
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import conversions, ends, epochs, evidence, groups, removed, silence
 from kardia.observe.moves import moves
@@ -196,7 +196,10 @@ def _on_sync(facts: Facts, group: Group, event: Event) -> None:
     own = groups.own_of(member)
     if event.error_code == NONE:
         own.sync_since_at_ms = NEVER
-        renew(facts, group, member, event.handled_at_ms)
+        if group.may_be_classic:  # a Stable one answers a SyncGroup without a renewal
+            lives.begin_in_doubt(facts, group, member, event.handled_at_ms)
+        else:
+            renew(facts, group, member, event.handled_at_ms)
         polls.on_request(facts, group, member, "sync", event.arrived_at_ms)
     elif event.error_code == IN_PROGRESS and own.rejoin_since_at_ms < 0:
         own.rejoin_since_at_ms = event.handled_at_ms
