@@ -523,3 +523,17 @@ def test_who_left_in_a_rebalance_that_was_not_stored_is_a_member_again_and_fails
         "session_expired",
     ]
     assert lives[-1]["ended_at_ms"] - START == 24_003
+
+
+def test_who_refuses_to_delete_a_group_because_it_has_members_leads_it() -> None:
+    """Nobody else asks broker 2, which has loaded the group at some time up to 12,000: sessions run from there."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 8_000, "a", "b")
+    scene.tick(11_000)
+    scene.at_broker(2)
+    scene._event(Kind.DELETE_GROUPS, 12_000, error_code=68)
+    for at in range(12_500, 17_000, 500):
+        scene.fetch(at, "somebody")
+    scene.tick(15_000)
+    last = health(scene.known(), "b")[-1]
+    assert (last["session_deadline_at_ms"] - int(START), last["certainty"]) == (22_000, "provisional")

@@ -400,7 +400,10 @@ def on_telemetry(observer: Facts, event: Event, _at: float) -> None:
 
 
 def on_delete_groups(observer: Facts, event: Event, _at: float) -> None:
-    """DeleteGroups: an empty group that was deleted starts again at generation 0."""
+    """DeleteGroups: an empty group that was deleted starts again at generation 0. Whoever refuses it because the group
+    has members leads the group."""
     if event.error_code == NONE and event.group_id:
         begun_at_ms, by = took_effect(event, observer.coordinator)
         records.on_deleted(observer, moves.group_of(observer, event), begun_at_ms, by)
+    elif event.error_code == ErrorCode.NON_EMPTY_GROUP and event.group_id in observer.groups:
+        moves.group_of(observer, event)
