@@ -583,3 +583,16 @@ def test_of_a_member_that_was_never_heard_nothing_is_reckoned_about_the_others()
         "provisional",
     )
     assert life(scene.known(), "a")["end_cause"] == "unknown"
+
+
+@pytest.mark.parametrize(("second", "certainty"), [(9_000.0, "provisional"), (9_000.6, "provisional"), (9_003.0, "exact")])
+def test_of_two_that_join_within_a_stamp_either_may_have_begun_it(second: float, certainty: str) -> None:
+    scene = Scene(coordinator="scala")
+    scene.joined(1_000, 1, {"a": 900})
+    scene.synced(1_100, "a")
+    scene.heartbeats(2_000, 9_000, "a")
+    scene.joined(10_000, 2, {"x": 9_000.0, "y": second, "a": 9_900}, first=("x", "y"), leader="a")
+    scene.synced(10_010, "a", "x", "y")
+    scene.tick(12_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == ("member_joined", "x", certainty)

@@ -5,6 +5,7 @@ Reads what `rebalance` has found out and puts it into its row; decides nothing a
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 from kardia.certainty import Certainty, stands
@@ -35,8 +36,9 @@ def remember(group: Group) -> None:
         cause = current.cause
         if cause is not None and cause.trigger in _TAKEN_AWAY and cause.client_id and cause.client_id not in dropped:
             dropped.append(cause.client_id)
+        joining_ms = max(0, ceil(current.joined_at_ms - current.started_at_ms))
         group.previous = Previous(
-            current.started_at_ms, current.joined_at_ms, current.assigned_at_ms, current.generation_after, dropped
+            current.started_at_ms, joining_ms, current.assigned_at_ms, current.generation_after, dropped
         )
 
 
@@ -109,7 +111,7 @@ def _how_sure(group: Group, current: Rebalance) -> Certainty:
     if any(_is_rival(group, cause, over) for over in group.ended.values()):
         return "provisional"
     near = (join for join in current.joins if abs(join.handled_at_ms - cause.at) <= STAMP_MS)
-    rivals = any(join.member_id != cause.member_id and join.handled_at_ms != cause.at for join in near)
+    rivals = any(join.member_id != cause.member_id for join in near)
     return "provisional" if rivals and cause.trigger in _BY_JOIN else cause.certainty
 
 

@@ -118,13 +118,18 @@ class Previous(NamedTuple):
     """What the rebalance before leaves for the one that may follow from it."""
 
     started_at_ms: float
-    joined_at_ms: float
-    """When its join phase ended."""
+    joining_ms: int
+    """How long its join phase lasted, to the next ms: a group that does nothing keeps it, in few bytes."""
     assigned_at_ms: float
     """NEVER if its assignment did not come."""
     generation_after: int
     dropped_clients: list[str]
     """client.ids of whom it dropped, and of whose end it began with."""
+
+    @property
+    def joined_at_ms(self) -> float:
+        """When its join phase ended."""
+        return self.started_at_ms + self.joining_ms
 
 
 class Silence(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Join, Leave, MemberView, Operation, View
 from kardia.kafka.states import GroupState
+from tests.truth.fleet.broker import STORED_WITHIN_MS
 
 END_CAUSES = {
     "session_expired": "session_expired",
@@ -308,12 +309,16 @@ class Truth:
 
     def shown_after_ms(self, cause: str, at_ms: float) -> int:
         """How long after an instant nothing shows what happened then: that the time for SyncGroup was over, or that a
-        join phase ended with nobody, is shown by no answer to whoever may have joined unseen before."""
+        join phase ended with nobody, is shown by no answer to whoever may have joined unseen before; and a leader that
+        is alone may wait until its assignment is stored."""
         with_nobody = any(
             one.dropped and not one.joins and abs(one.joined_at_ms - at_ms) <= STAMPS_MS for one in self.rebalances
         )
-        waits = cause == "sync_timeout" or with_nobody
-        return self.longest_rebalance_timeout_ms() if waits else 0
+        if cause == "sync_timeout" or with_nobody:
+            return self.longest_rebalance_timeout_ms()
+        before = self.view_at(at_ms - STAMPS_MS - 1)
+        stores = before is not None and before.state == GroupState.COMPLETING and len(before.members) == 1
+        return int(STORED_WITHIN_MS) if stores else 0
 
     def longest_rebalance_timeout_ms(self) -> int:
         """The highest rebalance timeout that any member ever had: so long may somebody wait in a JoinGroup, unseen."""
