@@ -585,7 +585,9 @@ def test_of_a_member_that_was_never_heard_nothing_is_reckoned_about_the_others()
     assert life(scene.known(), "a")["end_cause"] == "unknown"
 
 
-@pytest.mark.parametrize(("second", "certainty"), [(9_000.0, "provisional"), (9_000.6, "provisional"), (9_003.0, "exact")])
+@pytest.mark.parametrize(
+    ("second", "certainty"), [(9_000.0, "provisional"), (9_000.6, "provisional"), (9_003.0, "exact")]
+)
 def test_of_two_that_join_within_a_stamp_either_may_have_begun_it(second: float, certainty: str) -> None:
     scene = Scene(coordinator="scala")
     scene.joined(1_000, 1, {"a": 900})
