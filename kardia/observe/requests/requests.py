@@ -84,15 +84,19 @@ def _renew_by_heartbeat(observer: Facts, group: Group, member: Member, event: Ev
 
 
 def went_since(observer: Facts, group: Group, member_id: str, at: float) -> bool:
-    """Whether a member left in the instant of another request of it: their order is lost in the stamps, and the broker
-    does not answer 0 to a member that has left. Or its place was taken after a request that was answered late, because
-    what it wrote had to be stored."""
+    """Whether a member is gone since another request of it took effect, and that shows nothing else: it left in that
+    instant, or its place was taken after a request that was answered late, because what it wrote had to be stored."""
     over = group.ended.get(member_id)
-    if over is None:
-        return False
-    if over.cause == "static_replaced":
+    if over is not None and over.cause == "static_replaced":
         return at < over.ended_at_ms - STAMP_MS
-    if over.cause not in LEAVE_CAUSES:
+    return left_just_now(observer, group, member_id, at)
+
+
+def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> bool:
+    """Whether a member left in the instant of another request of it: their order is lost in the stamps, and the broker
+    does not answer 0 to a member that has left."""
+    over = group.ended.get(member_id)
+    if over is None or over.cause not in LEAVE_CAUSES:
         return False
     last_at = over.ended_at_ms if over.by is None else max(over.by, over.ended_at_ms)
     return over.ended_at_ms - observer.settings.burst_ms <= at <= last_at + observer.settings.burst_ms
@@ -342,7 +346,7 @@ def _left(
     by: float | None,
 ) -> None:
     """A member left, at `at` or up to `by`. `asked_id`: empty where it was named by its instance id alone."""
-    if went_since(observer, group, member_id, at):
+    if left_just_now(observer, group, member_id, at):
         return  # it ended a join phase by leaving, and was taken out with it
     member, over = group.members.get(member_id), group.ended.get(member_id)
     if member is None and over is not None and over.cause == "unknown" and at <= over.ended_at_ms:

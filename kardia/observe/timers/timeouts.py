@@ -185,7 +185,7 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
                 lives.rival(group, end.member_id)
     group.deserted_at_ms = NEVER
     if group.state != GroupState.EMPTY:
-        becomes_empty(observer, group, at, max(NEVER, delayed_to))
+        becomes_empty(observer, group, at, delayed_to)
 
 
 def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
