@@ -66,7 +66,6 @@ def test_nothing_is_invented_and_exact_is_true_whatever_befalls_brokers_and_evid
         ("4.0.2", 72_010, 20, "restarts"),
         ("4.0.2", 80_012, 20, "stops"),
         ("4.0.2", 83_014, 20, "stalls with records"),
-        ("3.9.2", 81_013, 20, "stalls"),
         ("3.9.2", 84_013, 20, "stalls"),
         ("4.0.2", 30_275, 5, "migration"),
         ("4.3.1", 30_152, 5, "migration"),
