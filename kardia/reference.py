@@ -13,6 +13,7 @@ from kardia.coordinator.happenings import HAPPENINGS
 from kardia.coordinator.reactions import DOES, REACTIONS, Reaction
 from kardia.coordinator.timers import TIMERS
 from kardia.events import DETAILS, GAP_REASONS, IGNORE_REASONS, REJECT_REASONS, Event, Kind
+from kardia.faults import FAULT_SIGNS, FAULTS
 from kardia.kafka.libraries import LIBRARIES, Library
 from kardia.kafka.releases import OLDEST, Version
 from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS, RENEWALS
@@ -21,8 +22,6 @@ from kardia.tables import (
     BATCH,
     DISAGREEMENTS,
     END_CAUSES,
-    FAULT_SIGNS,
-    FAULTS,
     OUTCOMES,
     STATUS_MEANINGS,
     STRUCTS,

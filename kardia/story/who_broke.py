@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kardia.faults import FAULT_SIGNS
 from kardia.story import spoken, words
 from kardia.story.facts import Row
-from kardia.tables import FAULT_SIGNS
 
 
 def told(life: Row) -> str:
@@ -124,7 +124,7 @@ _VERDICTS = {
     "coordinator_moved": _coordinator_moved,
     "unknown": _unknown,
 }
-"""Words for every fault of `kardia.tables.FAULTS`; a test compares the two lists."""
+"""Words for every fault of `kardia.faults.FAULTS`; a test compares the two lists."""
 
 
 def _heard(signs: dict[str, int]) -> str:

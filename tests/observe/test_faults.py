@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from kardia.events import Kind
+from kardia.faults import FAULT_SIGNS, FAULTS
 from kardia.observe import Observer, ObserverSettings
-from kardia.tables import FAULT_SIGNS, FAULTS
 from tests.observe.test_scenes import stable
 from tests.support.scene import Known, Scene
 from tests.support.stories import FIRST_LIGHT, lanes_of, live, observe, standing

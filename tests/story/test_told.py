@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from kardia.faults import FAULTS
 from kardia.story import Material, NoSuchMember, explain, present, who_broke, why, words
-from kardia.tables import END_CAUSES, FAULTS, TRIGGERS
+from kardia.tables import END_CAUSES, TRIGGERS
 from tests.story.rows import T, health, life, material, prediction, rebalance, transition, wait
 
 

@@ -303,10 +303,10 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         trigger = "static_replaced"
     elif join.is_new:
         trigger = "member_joined"
-    elif _awaits_assignment(group, current, join):  # the leader would just have been answered, had it the same metadata
-        trigger = "metadata_changed"
-    elif join.member_id == group.leader or (not group.leader and current.members_before == 1):
-        trigger = "leader_rejoined"
+    elif not _awaits_assignment(group, current, join) and (
+        join.member_id == group.leader or (not group.leader and current.members_before == 1)
+    ):
+        trigger = "leader_rejoined"  # while its assignment is awaited it would just be answered
     else:
         trigger = "metadata_changed"
     # Of a group that was not known whole, somebody unseen may have gone first.
