@@ -32,6 +32,7 @@ import msgspec
 from ingest.archives.opened import open_log
 from ingest.blocks import Gathered, Splitter, read_cut, read_last
 from ingest.dialects import Dialect
+from ingest.dialects.line_patterns import Patterns
 from ingest.offsets_records import record_events
 from ingest.planning import RANGE_BYTES, FileRange, dialect_for, plan
 from ingest.router import UNROUTED, ClientKey, Directory
@@ -124,17 +125,22 @@ def tick(
 # --- parsing ---------------------------------------------------------------------------------------------------------
 
 
-def parse_range(piece: FileRange, *, fold: bool = False) -> ParsedRange:
-    """Everything a range says, at once. Memory: about 1.5 kB per event; with `fold` 60 bytes for most of them."""
-    dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions, fold=fold)
+def parse_range(piece: FileRange, *, fold: bool = False, patterns: Patterns | None = None) -> ParsedRange:
+    """Everything a range says, at once. Memory: about 1.5 kB per event; with `fold` 60 bytes for most of them.
+
+    `patterns`: of whoever reads many ranges, see `QuietLines`.
+    """
+    dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions, fold=fold, patterns=patterns)
     gathered = Gathered(piece.lanes, Directory())
     end = max(_feed(piece, dialect, gathered), default=piece.start)
     return _parsed(piece.source, piece.start, end, gathered, dialect)
 
 
-def parse_pieces(piece: FileRange, piece_bytes: int = RANGE_BYTES, *, fold: bool = False) -> Iterator[ParsedRange]:
+def parse_pieces(
+    piece: FileRange, piece_bytes: int = RANGE_BYTES, *, fold: bool = False, patterns: Patterns | None = None
+) -> Iterator[ParsedRange]:
     """The same in pieces of about `piece_bytes`, for archives that do not fit into memory."""
-    dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions, fold=fold)
+    dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions, fold=fold, patterns=patterns)
     gathered = Gathered(piece.lanes, Directory())
     start = end = piece.start
     for end in _feed(piece, dialect, gathered):

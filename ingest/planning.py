@@ -18,6 +18,7 @@ from ingest.archives.opened import head_of, packing_of, unreadable
 from ingest.archives.refusals import STREAM as ARCHIVE
 from ingest.archives.refusals import RefusedFile, RefusedLines
 from ingest.dialects import MAX_LINE_BYTES, UNNAMED, Asked, Dialect, Listener, better
+from ingest.dialects.line_patterns import Patterns
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.dialects.text_layout import MAX_JOINED_LINES
@@ -52,13 +53,18 @@ class FileRange(msgspec.Struct, frozen=True):
 
 
 def dialect_for(
-    stream: str, zone: str, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS, *, fold: bool = False
+    stream: str,
+    zone: str,
+    offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS,
+    *,
+    fold: bool = False,
+    patterns: Patterns | None = None,
 ) -> Dialect:
-    """The dialect of a stream, `request`, `server` or `archive`; see `RequestJson` for `fold`."""
+    """The dialect of a stream, `request`, `server` or `archive`; see `RequestJson` for `fold` and `patterns`."""
     if stream == ARCHIVE:
         return RefusedLines()
     if stream == "request":
-        return RequestJson(zone_named(zone), offsets_partitions, fold=fold)
+        return RequestJson(zone_named(zone), offsets_partitions, fold=fold, patterns=patterns)
     return ServerLog(zone_named(zone), offsets_partitions)
 
 

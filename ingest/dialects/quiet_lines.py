@@ -4,15 +4,15 @@ They are nearly all of a request log. A stretch is found by everything that the 
 is left of a line is seven numbers. A line that says more than "as before" (another API, an error, a follower's fetch,
 anything unusual) is handed back, to be read by itself.
 
-Where lines end, what they begin and end with and when they were stamped is found for all lines of a block at once; a
-candidate is then decoded whole, so that nothing is folded that is not JSON; and its numbers are reckoned in columns.
-Text lines are looked at one by one.
+Where lines end, what they begin and end with and when they were stamped is found for all lines of a block at once. A
+candidate is then recognised as like a line before it (`line_patterns`), or decoded whole, so that nothing is folded
+that is not JSON; and its numbers are reckoned in columns. Text lines are looked at one by one.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from math import inf
 from struct import Struct
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 from ingest.dialects import request_shapes as shapes
+from ingest.dialects.line_patterns import TIMES, Patterns
 from ingest.dialects.quiet_columns import Block, Columns, Folded, Numbers, Places
 from ingest.dialects.quiet_text import HEAD_END, Quiet
 from ingest.dialects.request_events import Builder, RequestEvents
@@ -31,7 +32,7 @@ from ingest.dialects.text_layout import MARK as TEXT_MARK
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import SILENCE_MS, Event, Kind
 from kardia.slowness import SLOW_MS
-from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START, WIDTH
+from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START, WIDTH, Stretch
 
 _pack = Struct(f"{WIDTH}d").pack
 _HEARTBEAT, _FETCH = int(Kind.HEARTBEAT), int(Kind.FETCH)
@@ -45,28 +46,42 @@ _SECOND_BYTES = 21
 """`[yyyy-MM-dd HH:mm:ss,`"""
 _LONGEST_MS = 1e10
 """As `request_shapes.Duration`."""
-_TIMES = 4
 _AT_ONCE = 300
 _ZERO = ord("0")
 
 
 class _Found(NamedTuple):
-    """Lines that decoded, and that say nothing that is told by itself as far as the decoded shape shows."""
+    """Lines of one kind that say nothing that is told by itself, as far as what was looked at shows."""
 
-    lines: list[int]
+    kind: int
+    lines: Places
     """Their numbers in the block."""
-    keys: list[Hashable]
-    times: list[float]
-    """Total, queue, local and remote times of each, one after the other."""
-    sizes: list[int]
+    times: Numbers
+    """Total, queue, local and remote times, a row each."""
+    sizes: Sequence[int] | Places
+    keys: Sequence[Hashable]
+    """What the lines of a sender have in common, and only they."""
+    recognised: bool = False
+    """Keys are then bytes, see `line_patterns`; else tuples."""
+
+
+class _Decoded:
+    """The same, line by line."""
+
+    def __init__(self, kind: int) -> None:
+        self._kind = kind
+        self._lines: list[int] = []
+        self._times: list[float] = []
+        self.sizes: list[int] = []
+        self.keys: list[Hashable] = []
 
     def take(self, lines: Places, parsed: list[Any], chosen: list[bool]) -> list[Any]:
         """Keep where they are and the times of those that are chosen; gives these."""
         if not all(chosen):
             lines = lines[np.array(chosen, bool)]
             parsed = [line for line, good in zip(parsed, chosen, strict=True) if good]
-        self.lines.extend(lines.tolist())
-        self.times.extend(
+        self._lines.extend(lines.tolist())
+        self._times.extend(
             [
                 time_ms
                 for line in parsed
@@ -75,13 +90,25 @@ class _Found(NamedTuple):
         )
         return parsed
 
+    def ended(self) -> _Found:
+        """All of them."""
+        times = np.frombuffer(array("d", self._times), np.float64).reshape(-1, TIMES)
+        return _Found(self._kind, np.array(self._lines, np.int64), times, self.sizes, self.keys)
+
 
 class QuietLines:
     """The stretches that are being filled."""
 
-    def __init__(self, single: RequestEvents, stamps: Stamps, text: RequestText, least_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        single: RequestEvents,
+        stamps: Stamps,
+        text: RequestText,
+        least_bytes: int = 0,
+        patterns: Patterns | None = None,
+    ) -> None:
         """`single` builds the head of a stretch, `text` that of one of text lines. Shorter blocks than `least_bytes`
-        are better read line by line."""
+        are better read line by line. `patterns`: with what lines are recognised; None: all are decoded."""
         self.least_bytes = least_bytes
         self._stamps = stamps
         self._text = text
@@ -90,8 +117,16 @@ class QuietLines:
             for kind, api in ((_HEARTBEAT, 12), (_FETCH, 1))
         }
         self._columns = Columns()
-        self.take = self._columns.take
         self.rows = self._columns.rows
+        self._patterns = patterns
+        self._known: dict[bytes, int] = {}
+        """Key of a recognised line of a source -> number of its sender."""
+        self._known_of = ""
+
+    def take(self) -> list[Stretch]:
+        """Stretches in the order of their first lines; all is forgotten."""
+        self._known = {}
+        return self._columns.take()
 
     def fold(
         self, data: bytes, source: str, start: int, highest_at_ms: float, not_after_ms: float = inf
@@ -109,8 +144,8 @@ class QuietLines:
         at_ms = np.full(len(block), np.nan)
         at_ms[quiet] = self._at_ms(block, quiet)
         at_ms[at_ms > not_after_ms] = np.nan
-        fetches = _fetches(block, of_kind[_FETCH], source)
-        folded = self._add(block, fetches, _heartbeats(block, of_kind[_HEARTBEAT], source), at_ms, source, start)
+        parts = [part for kind, lines in of_kind.items() for part in self._found(block, kind, lines, source)]
+        folded = self._add(block, parts, at_ms, source, start)
         highest_at_ms, silence = _highest(at_ms[folded], highest_at_ms)
         if len(folded) < len(quiet):
             left[:] = True
@@ -146,27 +181,51 @@ class QuietLines:
                 at_ms[odd] = np.nan if stamped is None else stamped
         return at_ms
 
-    def _add(
-        self, block: Block, fetches: _Found, heartbeats: _Found, at_ms_of: Numbers, source: str, start: int
-    ) -> Places:
+    def _found(self, block: Block, kind: int, lines: Places, source: str) -> Iterator[_Found]:
+        """What is quiet of these lines, as far as they show: those that are recognised, and of the others those that
+        decode."""
+        patterns = self._patterns
+        recognised = patterns.recognise(kind, block, lines, (JSON_AT, LOGGER_BYTES)) if patterns else None
+        if recognised is not None:
+            yield _Found(
+                kind, lines[recognised.chosen], recognised.times, recognised.sizes, recognised.keys, recognised=True
+            )
+            lines = lines[~recognised.chosen]
+        decoded = _DECODED[kind](block, lines, source)
+        if patterns and len(decoded.lines):
+            number = int(decoded.lines[-1])
+            times, size, key = decoded.times[-1].tolist(), int(decoded.sizes[-1]), decoded.keys[-1]
+            patterns.learn(
+                kind,
+                block.line(number)[JSON_AT:-LOGGER_BYTES],
+                lambda one: (
+                    one.times[0].tolist() == times
+                    and one.sizes[0] == size
+                    and _key_of(kind, patterns.sender(one.keys[0]), source) == key
+                ),
+            )
+        yield decoded
+
+    def _add(self, block: Block, parts: Sequence[_Found], at_ms_of: Numbers, source: str, start: int) -> Places:
         """Keep what is quiet of these lines; gives their numbers, in order."""
-        lines: Places = np.array(fetches.lines + heartbeats.lines, np.int64)
+        lines = np.concatenate([part.lines for part in parts])
         if not len(lines):
             return lines
-        keys = fetches.keys + heartbeats.keys
+        keys = [key for part in parts for key in part.keys]
+        kinds = np.repeat([part.kind for part in parts], [len(part.lines) for part in parts])
         at_ms = at_ms_of[lines]
-        times = np.frombuffer(array("d", fetches.times + heartbeats.times), np.float64).reshape(-1, _TIMES).T
+        times = np.concatenate([part.times for part in parts]).T
         total, queue, local, remote = times
         delay = queue + local
-        delay[len(fetches.lines) :] += remote[len(fetches.lines) :]  # a FETCH waits for data there
-        get = self._columns.place_of.get
-        senders = np.array([get(key, -1) for key in keys], np.int64)
+        delay[kinds == _HEARTBEAT] += remote[kinds == _HEARTBEAT]  # a FETCH waits for data there
+        senders: Places = np.concatenate([self._senders(part, source) for part in parts])
         good = (delay < SLOW_MS) & ~np.isnan(at_ms)
         if times.min() < 0 or times.max() > _LONGEST_MS:
             good &= ((times >= 0) & (times <= _LONGEST_MS)).all(axis=0)
-        for place in np.flatnonzero((senders < 0) & good).tolist():
-            kind = _FETCH if place < len(fetches.lines) else _HEARTBEAT
-            senders[place] = self._begin(block, int(lines[place]), keys[place], kind, at_ms[place], source, start)
+        strangers = np.flatnonzero((senders < 0) & good)
+        for place in strangers[np.argsort(lines[strangers])].tolist():
+            number, kind = int(lines[place]), int(kinds[place])
+            senders[place] = self._begin(block, number, keys[place], kind, at_ms[place], source, start)
         good &= senders >= 0
         arrived = at_ms - total
         handled = arrived + queue + local
@@ -177,14 +236,28 @@ class QuietLines:
         rows[:, ARRIVED] = arrived
         rows[:, HANDLED] = handled
         rows[:, DECIDED] = handled + remote
-        rows[:, BYTES] = fetches.sizes + heartbeats.sizes
+        rows[:, BYTES] = np.concatenate([part.sizes for part in parts])
+        in_order = np.argsort(lines)
         if not good.all():
-            lines, senders, rows = lines[good], senders[good], rows[good]
-        self._columns.add(senders, rows)
-        return np.sort(lines)
+            in_order = in_order[good[in_order]]
+        self._columns.add(senders[in_order], rows[in_order])
+        return lines[in_order]
+
+    def _senders(self, part: _Found, source: str) -> Places:
+        """Numbers of senders, -1 of who was not met before."""
+        if source != self._known_of:
+            self._known, self._known_of = {}, source
+        get = (self._known if part.recognised else self._columns.place_of).get  # type: ignore[union-attr]
+        return np.array([get(key, -1) for key in part.keys], np.int64)
 
     def _begin(self, block: Block, number: int, key: Hashable, kind: int, at_ms: float, source: str, start: int) -> int:
         """Number of a sender that is met for the first time, by this line; -1 if the line says no event."""
+        if isinstance(key, bytes) and self._patterns is not None:
+            sender = _key_of(kind, self._patterns.sender(key), source)
+            begun = self._begin(block, number, sender, kind, at_ms, source, start)
+            if begun >= 0:
+                self._known[key] = begun
+            return begun
         known = self._columns.place_of.get(key)
         if known is not None:
             return known
@@ -297,7 +370,7 @@ def _some(lines: Places) -> Iterator[Places]:
 
 def _fetches(block: Block, lines: Places, source: str) -> _Found:
     """Fetches of consumers that were answered without error."""
-    found = _Found([], [], [], [])
+    found = _Decoded(_FETCH)
     for some in _some(lines):
         numbers, parsed = _decoded(block, some, _decode_fetch)
         quiet = [
@@ -316,7 +389,7 @@ def _fetches(block: Block, lines: Places, source: str) -> _Found:
             ]
         )
         found.sizes.extend([_fetched_bytes(line.response) for line in parsed])
-    return found
+    return found.ended()
 
 
 def _fetched_bytes(response: shapes.QuietFetchResponse) -> int:
@@ -330,7 +403,7 @@ def _fetched_bytes(response: shapes.QuietFetchResponse) -> int:
 
 def _heartbeats(block: Block, lines: Places, source: str) -> _Found:
     """Heartbeats that were answered without error and without making the client wait."""
-    found = _Found([], [], [], [])
+    found = _Decoded(_HEARTBEAT)
     for some in _some(lines):
         numbers, parsed = _decoded(block, some, _decode_heartbeat)
         quiet = [
@@ -346,19 +419,31 @@ def _heartbeats(block: Block, lines: Places, source: str) -> _Found:
             [
                 (
                     line.connection,
+                    (header := line.request_header).client_id,
+                    header.request_api_version,
+                    source,
                     (request := line.request).member_id,
                     request.generation_id,
                     request.group_id,
                     request.group_instance_id,
-                    (header := line.request_header).client_id,
-                    header.request_api_version,
-                    source,
                 )
                 for line in parsed
             ]
         )
         found.sizes.extend([0] * len(parsed))
-    return found
+    return found.ended()
+
+
+_DECODED = {_FETCH: _fetches, _HEARTBEAT: _heartbeats}
+
+
+def _key_of(kind: int, sender: dict[str, str], source: str) -> tuple[Hashable, ...]:
+    """The key that the decoded line has, of what was recognised."""
+    get = sender.get
+    key = (get("connection"), get("clientId"), int(sender["requestApiVersion"]), source)
+    if kind == _FETCH:
+        return key
+    return (*key, get("memberId"), int(sender["generationId"]), get("groupId"), get("groupInstanceId"))
 
 
 def _highest(at_ms: Numbers, highest_at_ms: float) -> tuple[float, bool]:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ingest.dialects import Asked, Listener, Reading, rejection
+from ingest.dialects.line_patterns import Patterns
 from ingest.dialects.quiet_lines import QuietLines
 from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents, from_follower
 from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
@@ -60,11 +61,12 @@ class RequestJson:
         *,
         fold: bool = False,
         fold_from_bytes: int = 0,
+        patterns: Patterns | None = None,
     ) -> None:
         """`zone`: zone of the stamps. `offsets_partitions`: partitions of `__consumer_offsets` in this cluster.
 
         `fold`: put heartbeats and fetches into stretches, for who reads many lines at a time: of blocks of so many
-        bytes at least.
+        bytes at least. `patterns`: see `QuietLines`.
         """
         self.stamps = Stamps(zone)
         self._slow: Windows = {}
@@ -72,7 +74,7 @@ class RequestJson:
         self._seconds = self.stamps.seconds
         builders = RequestEvents(offsets_partitions)
         self._text = RequestText(builders, self.stamps, self._slow)
-        self._quiet = QuietLines(builders, self.stamps, self._text, fold_from_bytes) if fold else None
+        self._quiet = QuietLines(builders, self.stamps, self._text, fold_from_bytes, patterns) if fold else None
         self._apis = {
             b"%d" % key: _Api(msgspec.json.Decoder(shape).decode, build)
             for key, (shape, build) in builders.by_api.items()

@@ -25,9 +25,17 @@ class Pool:
     """A fixed number of processes."""
 
     def __init__(
-        self, factory: ModelFactory, spill_directory: Path, size: int, lanes: int, *, with_care: bool = False
+        self,
+        factory: ModelFactory,
+        spill_directory: Path,
+        size: int,
+        lanes: int,
+        *,
+        with_care: bool = False,
+        recognises: bool = False,
     ) -> None:
-        """Start the processes; lane i belongs to process i modulo their number. `with_care`: see `worker.Worker`."""
+        """Start the processes; lane i belongs to process i modulo their number. `with_care`, `recognises`: see
+        `worker.Worker`."""
         self.size = size
         # spawn: the parent has threads (Delta's, the progress bar's), and a fork of it may inherit a held lock.
         context = multiprocessing.get_context("spawn")
@@ -39,7 +47,7 @@ class Pool:
                 target=worker.run,
                 args=(
                     *(there, factory, str(spill_directory), str(number)),
-                    *(list(range(number, lanes, size)), lanes, with_care),
+                    *(list(range(number, lanes, size)), lanes, with_care, recognises),
                 ),
                 daemon=True,
             )

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from ingest.archives.found import Archives, files_of, gather
+from ingest.dialects.line_patterns import WORTH_BYTES
 from ingest.errors import LogFileError
 from ingest.holes import after_holes
 from ingest.offline import FileRange, plan
@@ -226,7 +227,8 @@ def _attempt(
             fence.check_alone(tables, tuple(TABLES), writer.app_id, first_batch)
         versions = versions_of(tables)
         spill = scratch_folder(stack, tables)
-        pool = stack.enter_context(Pool(factory, spill, size, lanes, with_care=with_care))
+        recognises = sum(map(size_of, opened.ranges)) >= WORTH_BYTES * size
+        pool = stack.enter_context(Pool(factory, spill, size, lanes, with_care=with_care, recognises=recognises))
         run = _Run(opened.ranges, pool, writer, first_batch, told)
         try:
             return run.run(*captured_pieces(opened.offsets, opened.samples, lanes, spill))

@@ -17,6 +17,7 @@ from threading import Thread
 import msgspec
 
 from ingest.archives.opened import UNREADABLE, unreadable
+from ingest.dialects.line_patterns import Patterns
 from ingest.errors import IngestError
 from ingest.offline import FileRange, ParsedRange, parse_pieces
 from ingest.router import Directory
@@ -55,11 +56,12 @@ def run(
     own: list[int],
     lanes: int,
     with_care: bool = False,
+    recognises: bool = False,
 ) -> None:
-    """Serve commands until the pipe is closed or None comes."""
+    """Serve commands until the pipe is closed or None comes. The last arguments are those of `Worker`."""
     gc.disable()
     Thread(target=_end_with_parent, daemon=True).start()
-    worker = Worker(factory, Path(spill_directory), name, own, lanes, with_care=with_care)
+    worker = Worker(factory, Path(spill_directory), name, own, lanes, with_care=with_care, recognises=recognises)
     while True:
         try:
             command = pipe.recv()
@@ -98,6 +100,7 @@ class Worker:
         *,
         fold: bool = True,
         with_care: bool = False,
+        recognises: bool = False,
     ) -> None:
         """Begin with lanes that have seen nothing; `fold` as in `ingest.offline.parse_range`.
 
@@ -112,6 +115,7 @@ class Worker:
         self._clients = Directory()
         self._told: dict[tuple[str, str], set[int]] = {}
         self._fold = fold
+        self._patterns = Patterns() if recognises else None
         self._factory = factory
         self._with_care = with_care
         self._steps = 0
@@ -135,7 +139,7 @@ class Worker:
         pieces: list[ParsedPiece] = []
         learned: Entries = []
         try:
-            for parsed in parse_pieces(piece, fold=fold):
+            for parsed in parse_pieces(piece, fold=fold, patterns=self._patterns):
                 pieces.append(self._spilled(parsed))
                 learned.extend(parsed.directory)
         except Exception:

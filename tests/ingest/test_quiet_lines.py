@@ -1,5 +1,6 @@
 """Folding a block is reading its lines one by one: the same events, positions, counters and rejections, also where
-lines are damaged in every way that the mutations know, and wherever the blocks are cut."""
+lines are damaged in every way that the mutations know, wherever the blocks are cut, and whether lines are decoded or
+recognised as like others."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ingest.blocks import Gathered, Splitter, read_cut
+from ingest.dialects.line_patterns import Patterns
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.request_layout import PREFIX
 from ingest.router import Directory
@@ -24,9 +26,11 @@ LANES = 6
 SOURCE = "b/request/1"
 
 
-def read(data: bytes, block_bytes: int, *, fold: bool, start: int = 0) -> tuple[Gathered, list[Event], int]:
+def read(
+    data: bytes, block_bytes: int, *, fold: bool, start: int = 0, patterns: Patterns | None = None
+) -> tuple[Gathered, list[Event], int]:
     """What is read of a log; its events in order; how many of them were folded."""
-    dialect = RequestJson(ZoneInfo("Europe/Berlin"), fold=fold)
+    dialect = RequestJson(ZoneInfo("Europe/Berlin"), fold=fold, patterns=patterns)
     gathered = Gathered(LANES, Directory())
     splitter = Splitter(start)
     for at in range(0, len(data), block_bytes):
@@ -45,10 +49,16 @@ def _in_order(events: Iterable[Event]) -> list[Event]:
 
 def compared(data: bytes, block_bytes: int, start: int = 0) -> int:
     single, events, _ = read(data, block_bytes, fold=False, start=start)
-    folding, folded, count = read(data, block_bytes, fold=True, start=start)
-    assert folded == events
-    for name in ("ignored", "rejected", "lines", "nul_bytes", "first_at_ms", "last_at_ms", "silences", "slow"):
-        assert getattr(folding, name) == getattr(single, name), name
+    patterns = Patterns()
+    read(data, 2_000, fold=True, start=start, patterns=patterns)  # it learns of each block
+    counts = set()
+    for how in (None, Patterns(), patterns):
+        folding, folded, count = read(data, block_bytes, fold=True, start=start, patterns=how)
+        assert folded == events
+        for name in ("ignored", "rejected", "lines", "nul_bytes", "first_at_ms", "last_at_ms", "silences", "slow"):
+            assert getattr(folding, name) == getattr(single, name), name
+        counts.add(count)
+    (count,) = counts
     return count
 
 
