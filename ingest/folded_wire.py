@@ -11,7 +11,8 @@ not (another year, a negative time) is sent as doubles.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,6 +31,7 @@ MAX_ROWS = 1 << 20
 """Requests of one batch: 512 KiB hold a hundredth of it; what claims more is no batch."""
 
 _NUMBERS = 7
+_ROW_BYTES = 8 * WIDTH
 _AS_DOUBLES = 0
 """In place of the width of a column: all numbers of the batch follow as they are."""
 
@@ -196,25 +198,24 @@ def _rows(columns: list[tuple[int, bytes]], counts: list[int], total: int) -> Ma
     return rows
 
 
-def halves(batch: Batch) -> Iterator[Batch]:
-    """A batch in two, cut between two lines: what stands before a position, and the rest. One that cannot be cut, as
-    it is."""
-    starts = sorted({event.start for event in batch.events}.union(*(s.column(START) for s in batch.stretches)))
-    middle = starts[len(starts) // 2]
-    if middle == starts[0]:
-        yield batch
-        return
-    before, after = [], []
-    for stretch in batch.stretches:
-        low, high = cut(stretch, middle)
-        before += low
-        after += high
-    yield Batch([event for event in batch.events if event.start < middle], before)
-    yield Batch([event for event in batch.events if event.start >= middle], after)
-
-
-def cut(stretch: Stretch, position: float) -> tuple[list[Stretch], list[Stretch]]:
-    """The requests of a stretch before a position, and the others; nothing where there are none."""
-    place = int(np.searchsorted(np.frombuffer(stretch.column(START)), position))
-    low, high = stretch.numbers[: place * WIDTH], stretch.numbers[place * WIDTH :]
-    return [Stretch(stretch.head, low)] if low else [], [Stretch(stretch.head, high)] if high else []
+def parts(batch: Batch, number: int) -> list[Batch]:
+    """A batch in so many of about the same size, or fewer, cut between lines: each holds what stands before a position
+    and is not in the ones before. One that cannot be cut is the only one."""
+    data = b"".join([stretch.numbers.tobytes() for stretch in batch.stretches])
+    of_folded = np.frombuffer(data, np.float64)[START::WIDTH]
+    of_events = np.array([event.start for event in batch.events], np.float64)
+    starts = np.unique(np.concatenate((of_events, of_folded)))
+    positions = starts[np.unique(np.arange(1, number) * len(starts) // number)]
+    positions = positions[positions > starts[0]]
+    found = [Batch([], []) for _ in range(len(positions) + 1)]
+    for event, part in zip(batch.events, np.searchsorted(positions, of_events, "right").tolist(), strict=True):
+        found[part].events.append(event)
+    counts = [len(stretch) for stretch in batch.stretches]
+    which = np.repeat(np.arange(len(counts)), counts)
+    part_of = np.searchsorted(positions, of_folded, "right")
+    cuts = [0, *(np.flatnonzero((np.diff(part_of) != 0) | (np.diff(which) != 0)) + 1).tolist(), len(which)]
+    for begin, end in pairwise(cuts):
+        head = batch.stretches[which[begin]].head
+        numbers = array("d", data[begin * _ROW_BYTES : end * _ROW_BYTES])
+        found[part_of[begin]].stretches.append(Stretch(head, numbers))
+    return found

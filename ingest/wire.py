@@ -162,26 +162,26 @@ def folded_batches(events: list[Event], stretches: list[Stretch]) -> Iterator[tu
     if total < FOLDS * (len(events) + len(stretches)):
         yield from batches(Batch(events, stretches).unfolded())
         return
-    yield from _folded_halves(Batch(events, stretches))
+    yield from _folded_parts(Batch(events, stretches))
 
 
-def _folded_halves(batch: Batch) -> Iterator[tuple[bytes, int]]:
+def _folded_parts(batch: Batch) -> Iterator[tuple[bytes, int]]:
     if not batch.stretches:
         yield from batches(batch.events)
         return
-    count = len(batch.events) + sum(map(len, batch.stretches))
-    parts = list(folded_wire.halves(batch)) if count > MAX_FOLDED_EVENTS else [batch]
+    count = batch.size()
+    parts = folded_wire.parts(batch, -(-count // MAX_FOLDED_EVENTS)) if count > MAX_FOLDED_EVENTS else [batch]
     if len(parts) == 1:
         try:
             data = folded_wire.encode(batch.events, batch.stretches)
         except _ENCODING_ERRORS:
             data = folded_wire.encode([_encodable(event) for event in batch.events], batch.stretches)
-        parts = list(folded_wire.halves(batch)) if len(data) > MAX_BYTES else parts
+        parts = folded_wire.parts(batch, 2) if len(data) > MAX_BYTES else parts
         if len(parts) == 1:
             yield data, count
             return
     for part in parts:
-        yield from _folded_halves(part)
+        yield from _folded_parts(part)
 
 
 def _same_line(event: Event, other: Event) -> bool:
