@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from bench import text
 
 _END = (
-    '"connection":"127.0.0.1:9092-{host}:{port}-processor-{proc}","totalTimeMs":{total},"requestQueueTimeMs":0.151,'
+    '"connection":"127.0.0.1:9092-{host}:{port}-{proc}-{port}","totalTimeMs":{total},"requestQueueTimeMs":0.151,'
     '"localTimeMs":{local},"remoteTimeMs":{remote},"throttleTimeMs":0,"responseQueueTimeMs":0.136,"sendTimeMs":0.075,'
     '"securityProtocol":"PLAINTEXT","principal":"User:ANONYMOUS","listener":"PLAINTEXT",'
     '"clientInformation":{{"softwareName":"apache-kafka-java","softwareVersion":"4.1.2"}}}} (kafka.request.logger)\n'
@@ -188,9 +188,10 @@ class Fleet:
         number: int,
         at_ms: float,
         member: Member,
-        remote: float = 0.2,
+        remote: float = 0.0,
     ) -> bytes:
-        local = 0.7
+        local = 0.3 + number * 37 % 700 / 1_000
+        remote += number * 101 % 900 / 1_000
         return template.format(
             stamp=stamp_of(at_ms),
             key=key,
@@ -198,8 +199,8 @@ class Fleet:
             name=name,
             number=number,
             total=round(0.362 + local + remote, 3),
-            local=local,
-            remote=remote,
+            local=round(local, 3),
+            remote=round(remote, 3),
             group=member.group,
             member=member.member,
             client=member.client,

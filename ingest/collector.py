@@ -31,7 +31,7 @@ from ingest.router import Directory
 from ingest.stream import Covered, LogStream
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
 
-FLUSH_MS = 50
+FLUSH_MS = 40
 """Events wait at most this long for company."""
 
 BEHIND_MS = 500
@@ -124,7 +124,7 @@ class Collector:
     """BROKER/STREAM -> stamp of its last line."""
 
     def step(self) -> bool:
-        """One round; True when something was read, False when the caller may sleep a little."""
+        """One round; True when there is more to read, False when the caller may sleep a little."""
         self._notice_sleep()
         self._remember_new()
         self._settle(0.0)
@@ -200,7 +200,7 @@ class Collector:
             size = stream.pump(self.clock.wall_ms)
             if size:
                 self.metrics.bytes_read.inc(size)
-            read = read or size > 0
+            read = read or (size > 0 and not stream.tail.at_end)
             self._gaps += stream.gaps(self.clock.wall_ms())
         return read
 

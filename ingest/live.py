@@ -32,8 +32,11 @@ from ingest.stamps import zone_named
 from ingest.stream import LogStream
 from ingest.tail import Tail
 
-IDLE_S = 0.02
-"""Pause of a round that read nothing. Acknowledgements end it early."""
+IDLE_S = 0.05
+"""Pause of a round that left nothing to read: longer than `FLUSH_MS`, so that what a round reads leaves with it."""
+
+_SHORTEST_S = 0.001
+"""Of a wait for acknowledgements: the library counts in whole milliseconds, and would return at once."""
 
 FOLD_FROM_BYTES = 64 * 1024
 """Where so much of a log is read at once quiet requests are folded: it is behind, or writes a thousand lines per second
@@ -182,13 +185,19 @@ def _run(
     try:
         while not stopping():
             if not collector.step():
-                topic.poll(IDLE_S)
+                _wait(topic, clock, clock.monotonic_s() + IDLE_S)
             if clock.monotonic_s() - scanned_s >= RESCAN_S:
                 scanned_s = clock.monotonic_s()
                 take_up()
         return collector.stop()
     finally:
         asked.close()
+
+
+def _wait(topic: KafkaTopic, clock: SystemClock, until_s: float) -> None:
+    """Let acknowledgements in until then: one that comes is no reason to look at the logs again."""
+    while (left_s := until_s - clock.monotonic_s()) > 0:
+        topic.poll(max(left_s, _SHORTEST_S))
 
 
 def committed_of(store: Store, positions: Positions, lanes: int, say: Callable[[str], None]) -> Committed:
