@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.fleet import Fleet
 from bench.result import Result, Usage
+from ingest.dialects.line_patterns import Patterns
 from ingest.offline import parse_range, plan
 from kardia.observe import ObserverSettings
 from spark_jobs.lane_model import ObserverFactory
@@ -47,24 +48,26 @@ def cat_rate(path: Path, lines: int) -> float:
 
 
 def parse_stage(directory: Path, scale: float) -> list[Result]:
-    """Lines parsed into events by one process: folded into stretches as a replay does, and each by itself."""
+    """Lines parsed into events by one process: folded into stretches, those that are like others recognised, as a large
+    replay does; all decoded, as a small one does; and each by itself."""
     lines = int(PARSE_LINES * scale)
     log = directory / "kafka-request.log"
     write_log(log, lines, Fleet.for_rate())
     baseline = cat_rate(log, lines)
     results: list[Result] = []
-    for fold, how in ((True, "folded"), (False, "one by one")):
-        rate, cpu_us = _parsed(log, fold=fold)
+    ways = (("folded, recognised", Patterns(), True), ("folded", None, True), ("one by one", None, False))
+    for how, patterns, fold in ways:
+        rate, cpu_us = _parsed(log, fold=fold, patterns=patterns)
         results.append(Result("lines", f"parsed, one process, {how}", rate, "lines/s", baseline, "cat", cpu_us))
     return results
 
 
-def _parsed(log: Path, *, fold: bool) -> tuple[float, float]:
+def _parsed(log: Path, *, fold: bool, patterns: Patterns | None = None) -> tuple[float, float]:
     """Lines per second, and CPU of each line in microseconds."""
     ranges = plan([log])
-    parse_range(ranges[0], fold=fold)  # imports and caches
+    parse_range(ranges[0], fold=fold, patterns=patterns)  # imports and caches
     usage, started = Usage(), time.perf_counter()
-    parsed = sum(parse_range(piece, fold=fold).lines for piece in ranges)
+    parsed = sum(parse_range(piece, fold=fold, patterns=patterns).lines for piece in ranges)
     return parsed / (time.perf_counter() - started), usage.cpu_s() / parsed * 1e6
 
 

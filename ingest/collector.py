@@ -61,6 +61,9 @@ while their stamps went on, and a silence in their logs is nobody's: it is a gap
 TOLD_MS = 60_000
 """Lines of the future are told at most this often, with their number since."""
 
+NAMELESS_MS = 60_000
+"""A log of which no line names the broker for so long is told of: nothing of it is sent."""
+
 OFFSETS_SOURCE = "offsets-topic/offsets/all"
 """Source of the ticks that speak for all partitions of the offsets topic; positions are sums of offsets."""
 
@@ -120,6 +123,8 @@ class Collector:
     _future: Counter[str] = field(default_factory=Counter)
     """BROKER/STREAM -> lines of the future that have not been told."""
     _future_told_s: float | None = None
+    _nameless: set[str] = field(default_factory=set)
+    """Logs that were told to have no name."""
     _alive_to_ms: dict[str, float] = field(default_factory=dict)
     """BROKER/STREAM -> stamp of its last line."""
 
@@ -201,6 +206,7 @@ class Collector:
             if size:
                 self.metrics.bytes_read.inc(size)
             read = read or (size > 0 and not stream.tail.at_end)
+            self._tell_nameless(stream)
             self._gaps += stream.gaps(self.clock.wall_ms())
         return read
 
@@ -209,6 +215,17 @@ class Collector:
         self._tell_future(event.source, 1, event.logged_at_ms - wall_ms)
         shown = event.group_id.encode("utf-8", "surrogatepass")
         return of_the_future(shown, event.source, event.start, event.end, event.logged_at_ms, wall_ms)
+
+    def _tell_nameless(self, stream: LogStream) -> None:
+        """A log that says nothing because its broker has no name: once."""
+        path = str(stream.tail.path)
+        if self.clock.wall_ms() - stream.held_since_ms >= NAMELESS_MS and path not in self._nameless:
+            self._nameless.add(path)
+            what = "node id" if stream.dialect.stream == "server" else "connection"
+            self.warn(
+                f"no line of {path} names its broker for {NAMELESS_MS // 1000} s, so nothing of it is sent. Expected: "
+                f"a line with a {what}. Next: name the broker with --broker, or see with `kardia doctor` what is logged"
+            )
 
     def _broker_beside(self, server: LogStream) -> str:
         """A server.log belongs to the request log in its folder, or to the only one there is."""

@@ -194,7 +194,7 @@ def _run(
         asked.close()
 
 
-def _wait(topic: KafkaTopic, clock: SystemClock, until_s: float) -> None:
+def _wait(topic: KafkaTopic, clock: Clock, until_s: float) -> None:
     """Let acknowledgements in until then: one that comes is no reason to look at the logs again."""
     while (left_s := until_s - clock.monotonic_s()) > 0:
         topic.poll(max(left_s, _SHORTEST_S))

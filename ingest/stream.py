@@ -119,6 +119,11 @@ class LogStream:
         """Whether lines are held back because the broker's name is not known yet."""
         return bool(self._held)
 
+    @property
+    def held_since_ms(self) -> float:
+        """Since when, by the wall clock; infinite if none are."""
+        return self._held_since_ms if self._held else inf
+
     def _source(self, incarnation: Incarnation) -> str:
         return f"{self.broker}/{self.dialect.stream}/{incarnation.name}"
 

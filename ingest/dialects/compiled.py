@@ -9,16 +9,16 @@ compares literals would not be turned into one over 32 bytes at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+import numba
 import numpy as np
-from numba import njit
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 END, TEXT, KEY_TEXT, NUMBER, KEY_NUMBER, SIZE, TOTAL, QUEUE, LOCAL, REMOTE = range(10)
-"""What follows a literal: the end of the line; text or a number that says nothing here; text or a number that belongs to
-who sent the request; the bytes of records; one of four durations."""
+"""What follows a literal: the end of the line; text or a number that says nothing here; text or a number that belongs
+to who sent the request; the bytes of records; one of four durations."""
 
 _QUOTE, _BACKSLASH, _SPACE, _MINUS, _DOT, _ZERO, _NINE = b'"\\ -.09'
 _DIGITS_MAX = 15
@@ -27,11 +27,12 @@ the decimal number is read."""
 
 
 def _compiled(function: _F) -> _F:
+    made: Any
     try:
-        made: _F = njit(cache=True, nogil=True)(function)
+        made = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # no directory to keep the code in can be written
-        made = njit(nogil=True)(function)
-    return made
+        made = numba.njit(nogil=True)(function)
+    return cast(_F, made)
 
 
 @_compiled
@@ -41,11 +42,11 @@ def _is_alike(data: Any, at: int, literals: Any, begin: int, size: int) -> bool:
     one, other = np.uint64(at), np.uint64(begin)
     for place in range(np.uint64(size)):
         differ = np.uint8(differ | np.uint8(data[one + place] ^ literals[other + place]))
-    return differ == 0
+    return bool(differ == 0)
 
 
 @_compiled
-def _text_end(data: Any, at: int, end: int) -> int:
+def _text_end(data: Any, at: int, end: int) -> Any:
     """Where text ends that has nothing escaped in it."""
     place, last = np.uint64(at), np.uint64(end)
     while place < last:
@@ -53,7 +54,7 @@ def _text_end(data: Any, at: int, end: int) -> int:
         if byte < _SPACE or byte in (_QUOTE, _BACKSLASH):
             break
         place += np.uint64(1)
-    return np.int64(place)
+    return np.int64(place)  # an unsigned number and one with a sign make a double
 
 
 @_compiled
@@ -108,7 +109,7 @@ def _take(
             if at < 0:
                 return -1
             if slot == SIZE:
-                size += np.int64(value)
+                size += int(value)
             elif slot >= TOTAL:
                 times[number, slot - TOTAL] = value
         if slot in (KEY_TEXT, KEY_NUMBER):

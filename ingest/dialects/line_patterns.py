@@ -7,8 +7,8 @@ slots; so it says what the decoder would say, and needs no decoding. All else (a
 longer) is in the literals, so a line that differs there is not alike. What is recognised of a line is held against what
 was decoded once, when a pattern is made.
 
-Structures are few: of each kind `PATTERNS_MAX` are kept, those that fit most. Where most lines are like none (each fetch
-brings data of other partitions), looking is left out for some blocks.
+Structures are few: of each kind `PATTERNS_MAX` are kept, those that fit most. Where most lines are like none (each
+fetch brings data of other partitions), looking is left out for some blocks.
 
 The loop is compiled (`compiled`). Loading that takes half a second and 70 MB, so it is for who reads a gigabyte.
 """
@@ -78,6 +78,17 @@ class _Pattern(NamedTuple):
     """Of the slots that are a key, in their order."""
 
 
+class _Arrays(NamedTuple):
+    literals: np.ndarray[Any, np.dtype[np.uint8]]
+    """All, one behind the other."""
+    ends: Places
+    """Where each of them ends."""
+    slots: Places
+    """What follows each."""
+    firsts: Places
+    """The first literal of each pattern, and the end."""
+
+
 class _Kind:
     """Patterns of one kind of lines."""
 
@@ -85,7 +96,7 @@ class _Kind:
         self.patterns: list[_Pattern] = []
         self.hits: list[int] = []
         self.pause = 0
-        self.arrays: tuple[np.ndarray[Any, Any], ...] = ()
+        self.arrays = _arrays([])
 
     def put(self, pattern: _Pattern) -> None:
         """Keep a pattern, in place of the one that fitted least if there are too many."""
@@ -113,8 +124,8 @@ class Patterns:
         self._senders: list[tuple[str, ...]] = []
 
     def recognise(self, kind: int, block: Block, lines: Places, skip: tuple[int, int]) -> Recognised | None:
-        """Those of these lines that are like a line that was learned; None if there is nothing to look for. `skip`: bytes
-        at the begin and at the end of each line that are not part of a pattern."""
+        """Those of these lines that are like a line that was learned; None if there is nothing to look for. `skip`:
+        bytes at the begin and at the end of each line that are not part of a pattern."""
         known = self._kinds.get(kind)
         if known is None or not known.patterns or not len(lines):
             return None
@@ -183,11 +194,11 @@ def _pattern(line: bytes) -> _Pattern:
     return _Pattern([*literals, line[at:]], [*slots, 0], tuple(names))
 
 
-def _arrays(patterns: list[_Pattern]) -> tuple[np.ndarray[Any, Any], ...]:
-    """As `compiled.recognise` takes them: all literals, where each ends, what follows each, where patterns begin."""
+def _arrays(patterns: list[_Pattern]) -> _Arrays:
+    """Patterns as `compiled.recognise` takes them."""
     literals = [literal for pattern in patterns for literal in pattern.literals]
     counts = [len(pattern.literals) for pattern in patterns]
-    return (
+    return _Arrays(
         np.frombuffer(b"".join(literals), np.uint8),
         np.cumsum([len(literal) for literal in literals]),
         np.array([slot for pattern in patterns for slot in pattern.slots]),

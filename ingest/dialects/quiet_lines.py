@@ -247,7 +247,8 @@ class QuietLines:
         """Numbers of senders, -1 of who was not met before."""
         if source != self._known_of:
             self._known, self._known_of = {}, source
-        get = (self._known if part.recognised else self._columns.place_of).get  # type: ignore[union-attr]
+        known: dict[Any, int] = self._known if part.recognised else self._columns.place_of
+        get = known.get
         return np.array([get(key, -1) for key in part.keys], np.int64)
 
     def _begin(self, block: Block, number: int, key: Hashable, kind: int, at_ms: float, source: str, start: int) -> int:

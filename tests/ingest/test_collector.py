@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.collector import MAX_IN_FLIGHT, SLEPT_MS
+from ingest.collector import MAX_IN_FLIGHT, NAMELESS_MS, SLEPT_MS
 from ingest.stream import UNNAMED_MS
 from kardia.events import ALL_SHARDS, Event, Kind, lane_of
 from tests.ingest.lines import CONTROLLERS, START_MS, body, fetched_by_a_controller, fetched_by_a_follower, line, stamp
@@ -372,6 +372,21 @@ def test_a_broker_that_no_client_asks_is_named_after_a_while(
     world.write(1)
     world.drain()
     assert {event.source.split("/")[0] for event in ticks(world)} == {name}, "a name does not change"
+    check_chain(world)
+
+
+def test_a_log_that_names_no_broker_is_told_of_once(world: World) -> None:
+    world.file.write(line().replace(b"-10.0.0.7:51234-0-17", b"") + b"\n")
+    world.step(NAMELESS_MS // 500, each_s=0.5)
+    assert not world.said
+    world.step(10, each_s=0.5)
+    (said,) = world.said
+    assert str(world.path) in said
+    assert "--broker" in said
+    assert not world.topic.records
+    world.write(1)
+    world.drain()
+    assert {event.source.split("/")[0] for event in ticks(world)} == {"10.0.0.1:9092"}
     check_chain(world)
 
 

@@ -7,11 +7,13 @@ import json
 from typing import Any
 
 import msgspec
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingest.dialects import compiled
 from ingest.dialects import request_shapes as shapes
 from ingest.dialects.line_patterns import PATTERNS_MAX, PAUSE_BLOCKS, Patterns, Recognised
 from ingest.dialects.quiet_columns import Block
@@ -195,6 +197,18 @@ def test_patterns_are_few_and_those_that_fit_stay() -> None:
     found = recognised(patterns, FETCH, usual, *odd).chosen
     assert found[0]
     assert found.sum() == PATTERNS_MAX
+
+
+def test_code_that_cannot_be_kept_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    njit: Any = numba.njit
+
+    def refused(**options: bool) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(numba, "njit", refused)
+    assert compiled._compiled(lambda number: number + 1)(1) == 2
 
 
 def test_where_nothing_is_alike_nothing_is_looked_for_in_some_blocks() -> None:
