@@ -28,8 +28,9 @@ from bench.backlog import TOPIC, WARM_BATCHES, fill
 from bench.fleet import Fleet
 from bench.lines import write_log
 from bench.result import Result, machine, show
-from demo.broker import HOST, Broker
+from demo.broker import Broker
 from demo.object_store import ObjectStore
+from demo.ports import HOST
 from demo.spark_cluster import SparkCluster
 from kardia.events import DEFAULT_LANES
 from spark_jobs.pack import pack

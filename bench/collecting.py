@@ -21,7 +21,8 @@ from bench.lines import cat_rate, write_log
 from bench.live import CLUSTER, Writer
 from bench.processes import role
 from bench.result import Result, cpu_seconds
-from demo.broker import Broker, free_ports
+from demo.broker import Broker
+from demo.ports import free_ports
 
 LINES = 1_000_000
 STEADY_RATE = 1_000

@@ -22,7 +22,8 @@ from pathlib import Path
 from bench.fleet import JOIN, SYNC, Fleet, Member, stamp_of
 from bench.processes import role
 from bench.result import Result, cpu_seconds, memory_mb
-from demo.broker import Broker, free_ports
+from demo.broker import Broker
+from demo.ports import free_ports
 from kardia.events import DEFAULT_LANES
 
 RATE = 1_500

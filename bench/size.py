@@ -29,7 +29,8 @@ from bench.population import CALM, Batch, Population, Shape
 from bench.processes import role
 from bench.result import Result, cpu_seconds, memory_mb
 from bench.stages import between, counts
-from demo.broker import Broker, free_ports
+from demo.broker import Broker
+from demo.ports import free_ports
 from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, batches
 from kardia.events import DEFAULT_LANES, lane_of, shard_of
 
@@ -63,6 +64,8 @@ class Load(NamedTuple):
     rate: float
     """Events per second."""
     shape: Shape = CALM
+    lanes: int = DEFAULT_LANES
+    """Only a calm fleet has others than the usual."""
 
 
 @dataclass
@@ -88,7 +91,7 @@ class Measured:
 
 def _sent(bootstrap: str, load: Load, formed: Any, ended: Any, count: Any) -> None:
     """The process that sends: all groups form, then their traffic until `ended`."""
-    population = Population(load.groups, load.rate, shape=load.shape)
+    population = Population(load.groups, load.rate, shape=load.shape, lanes=load.lanes)
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "linger.ms": 5, "log_level": 0})
     for batch in population.forming(time.time() * 1_000):
         send(producer, batch)
@@ -222,7 +225,7 @@ def measure(directory: Path, load: Load, seconds: float, warm_s: float, *, again
     """One size, from nothing. `again`: whether the job is started anew after it was killed, and that is measured."""
     tables, checkpoint = directory / "tables", directory / "checkpoint"
     with Broker(directory / "broker") as broker:
-        broker.create_topic(TOPIC, DEFAULT_LANES)
+        broker.create_topic(TOPIC, load.lanes)
         command = (
             *("stream", "--bootstrap-server", broker.bootstrap, "--cluster", CLUSTER, "--no-archive"),
             *("--tables", str(tables), "--checkpoint", str(checkpoint)),

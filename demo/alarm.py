@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import HttpUrl
 
 from demo import legs, told, watching
-from demo.broker import free_ports
 from demo.legs import ReadMark
+from demo.ports import free_ports
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message, Receiver
 from demo.tables import Tables
 from demo.teller import clock

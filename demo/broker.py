@@ -16,19 +16,18 @@ import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from demo import broker_logging
+from demo.ports import HOST, free_ports
 from demo.zookeeper import ZooKeeper
 from spark_jobs.jvm import jars, java, lock
 from supervise import process
 from supervise.process import ProcessError
 
-HOST = "127.0.0.1"
 NEWEST = "4.4.0"
 """The release that is started when none is named."""
 
@@ -43,11 +42,6 @@ _JAR_SET = "broker-"
 
 _START_TRIES = 3
 """A port that the system offered may be taken by somebody else before the broker binds it."""
-
-_OWN_PORTS = range(15_000, 32_000)
-"""Below what Linux (32768 and up) and others (49152 and up) give to clients."""
-
-_PORT_TRIES = 20
 
 _SMALL_HEAP = ("-Xmx128m", "-XX:TieredStopAtLevel=1")
 """Of what is small beside a broker."""
@@ -368,38 +362,6 @@ def _parts(version: str) -> tuple[int, ...]:
 def _at_least(version: str, *least: int) -> bool:
     """Whether a release is this one or a later one."""
     return _parts(version) >= least
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on the loopback address that nobody listens on now; all different.
-
-    They are below the range from which the system gives ports to clients, if one is free there: while a broker is down
-    a client could be given its port, even the very client that tries to reach it, and the broker could not come back.
-    """
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            _bind(one)
-        return [int(one.getsockname()[1]) for one in sockets]
-    except OSError as error:
-        raise ProcessError(
-            f"The system has no free port on {HOST} ({error.strerror}). End programs that hold many connections, or "
-            "widen the range of local ports."
-        ) from error
-    finally:
-        for one in sockets:
-            one.close()
-
-
-def _bind(one: socket.socket) -> None:
-    """Give a socket a port that is free: of those that no client is given, else of all."""
-    for _ in range(_PORT_TRIES):
-        try:
-            one.bind((HOST, secrets.choice(_OWN_PORTS)))
-        except OSError:
-            continue
-        return
-    one.bind((HOST, 0))
 
 
 def new_cluster_id() -> str:

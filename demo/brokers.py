@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from demo.broker import HOST, Broker, BrokerSettings, free_ports, new_cluster_id
+from demo.broker import Broker, BrokerSettings, new_cluster_id
+from demo.ports import HOST, free_ports
 
 
 def cluster(settings: BrokerSettings, folder: Path, nodes: int) -> list[Broker]:

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from demo.broker import HOST, free_ports
+from demo.ports import HOST, free_ports
 from spark_jobs.jvm import jars, java
 from supervise import process
 from supervise.process import ProcessError

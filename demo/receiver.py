@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from demo.broker import HOST
+from demo.ports import HOST
 
 BODY_MAX = 1_000_000
 """Bytes of one message. Alertmanager's are a few kB; whoever sends more is somebody else."""

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import psutil
 
-from demo.broker import HOST, free_ports
+from demo.ports import HOST, free_ports
 from spark_jobs.jvm import java
 from supervise import process
 from supervise.process import ProcessError

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 import dashboards
-from demo.broker import HOST
+from demo.ports import HOST
 from supervise.process import ProcessError
 from supervise.roles import answers
 from supervise.supervisor import Role

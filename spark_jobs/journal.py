@@ -28,8 +28,9 @@ GROWN = 1.25
 """A journal is full when it holds that many times the bytes of its base. A member is about 870 bytes of a base, an
 event 175 of a journal: about six events for each member."""
 
-MAX_BYTES = 64 << 20
-"""A journal holds no more, however large its base: 380,000 events or so, which a start steps through again."""
+MAX_BYTES = 384 << 20
+"""The journals of all lanes together hold no more, however large the bases: 2.3 million events or so, which a start
+steps through again."""
 
 MAX_STEPS = 2_000
 """Batches of a journal: each costs a part of a millisecond in its replay, however little came in it."""
@@ -126,7 +127,7 @@ class Kept:
 
     def is_full(self, records: Sequence[Record], min_bytes: int, times: int = 1) -> bool:
         """Whether a step more makes the journal longer than it may be, or so many `times` as long."""
-        most = max(min_bytes, min(MAX_BYTES, int(GROWN * self.base_bytes)))
+        most = max(min_bytes, min(MAX_BYTES // self.lane.lanes, int(GROWN * self.base_bytes)))
         return self.journal_bytes + size_of(records) > times * most or self.steps >= times * MAX_STEPS
 
 

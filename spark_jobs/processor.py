@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from kardia.events import DEFAULT_LANES
 from kardia.locations import Folder
 from spark_jobs import journal, seeds
 from spark_jobs.journal import Kept, Mark
@@ -47,17 +48,13 @@ is not left out it walks through, in every batch: the members of all lanes of a 
 
 ALL_EVERY = 64
 """Runs of it from one walk through everything to the next: what a task of Spark leaves in cycles may have been left
-out while it lived. Three quarters of an hour of one batch per second."""
-
-APART = 4
-"""Steps of a worker from one base that it writes to the next, of another lane: not all lanes in one batch."""
-
+out while it lived. Three quarters of an hour of one batch per second; more lanes are more steps of a batch."""
 
 _cache: dict[tuple[str, int], tuple[bytes, Kept]] = {}
 _steps = 0
 _fresh = 0
 _counted = 0, -1
-_last_base_in = -APART
+_last_base_in = -(1 << 30)
 
 
 class LaneProcessor(StatefulProcessor):
@@ -121,7 +118,7 @@ class LaneProcessor(StatefulProcessor):
         given = kept.lane.apply(batches, finished=finished, before=lambda: self._read(lane_number).lane.save())
         laps.end("observe")
         self._write(lane_number, kept, records)
-        _tidy()
+        _tidy(self._lanes)
         laps.end("keep")
         counts = {
             FILES_FORGOTTEN: kept.lane.model.files_forgotten,
@@ -162,7 +159,8 @@ class LaneProcessor(StatefulProcessor):
     def _write(self, number: int, kept: Kept, records: list[Record]) -> None:
         global _last_base_in
         token = os.urandom(TOKEN_BYTES)
-        turn = _steps - _last_base_in >= APART
+        # A worker steps half of the lanes at most: one base of it in a batch, not all of them.
+        turn = _steps - _last_base_in > self._lanes // 2
         if journal.write(self._store, kept, records, token, self._journal_bytes, turn=turn):
             _last_base_in = _steps
         _cache[(self._run, number)] = (token, kept)
@@ -210,13 +208,13 @@ def _bytes(found: Any) -> bytes | None:
     return None if found is None else bytes(found[0])
 
 
-def _tidy() -> None:
+def _tidy(lanes: int) -> None:
     global _steps, _fresh, _counted
     _steps += 1
     count, run = gc.get_count()[0], gc.get_stats()[2]["collections"]  # the first is since the last run, of whomever
     _fresh += count - _counted[0] if run == _counted[1] else count
     _counted = count, run
-    if _steps % (COLLECT_EVERY * ALL_EVERY) == 0:
+    if _steps % (COLLECT_EVERY * ALL_EVERY * max(1, lanes // DEFAULT_LANES)) == 0:
         gc.unfreeze()
     elif _steps % COLLECT_EVERY and _fresh <= FRESH:
         return

@@ -10,7 +10,7 @@ was decoded once, when a pattern is made.
 Structures are few: of each kind `PATTERNS_MAX` are kept, those that fit most. Where most lines are like none (each
 fetch brings data of other partitions), looking is left out for some blocks.
 
-The loop is compiled (`compiled`). Loading that takes half a second and 70 MB, so it is for who reads a gigabyte.
+The loop is compiled (`compiled`). Loading that takes half a second and 100 MB: it is for who reads `WORTH_BYTES`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,19 @@ import numpy as np
 from ingest.dialects.quiet_columns import Block, Numbers, Places
 
 PATTERNS_MAX = 8
+"""So few that a line which is like none costs less than decoding it."""
+
 WORTH_BYTES = 512 << 20
 """Who reads less decodes each line: loading the compiled loop costs what it spares in about 300 MB."""
 PAUSE_BLOCKS = 15
+"""Blocks in which nothing is looked for, after one in which most lines were like no pattern."""
+
 TIMES = 4
 """Durations of a line: total, queue, local, remote."""
 
-_TEXT, _KEY_TEXT, _NUMBER, _KEY_NUMBER, _SIZE, _TOTAL = range(1, 7)  # as `compiled`, which is not loaded yet
+_END, _TEXT, _KEY_TEXT, _NUMBER, _KEY_NUMBER, _SIZE, _TOTAL = range(7)
+"""As in `compiled`, which is not loaded yet, and whose machine code is kept for as long as its own file is the same."""
+
 _SLOTS = {
     **dict.fromkeys((b"clientId", b"connection", b"groupId", b"memberId", b"groupInstanceId"), _KEY_TEXT),
     **dict.fromkeys((b"requestApiVersion", b"generationId"), _KEY_NUMBER),
@@ -191,7 +197,7 @@ def _pattern(line: bytes) -> _Pattern:
         at = match.end(which)
         if slot in (_KEY_TEXT, _KEY_NUMBER):
             names.append(match["name"].decode())
-    return _Pattern([*literals, line[at:]], [*slots, 0], tuple(names))
+    return _Pattern([*literals, line[at:]], [*slots, _END], tuple(names))
 
 
 def _arrays(patterns: list[_Pattern]) -> _Arrays:

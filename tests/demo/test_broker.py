@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from demo import broker_logging, server_log
-from demo.broker import _OWN_PORTS, Broker, BrokerSettings, free_ports
+from demo.broker import Broker, BrokerSettings
 from demo.cast import Cast
 from demo.director import Director
 from demo.scenario import FAULTS, PARTITIONS, TOPIC
@@ -93,16 +93,6 @@ def test_a_broker_that_was_never_started_has_no_process(tmp_path: Path) -> None:
     assert broker.stop() == 0
     with pytest.raises(ProcessError, match="has not been started"):
         _ = broker.pid
-
-
-def test_free_ports_are_different() -> None:
-    assert len(set(free_ports(20))) == 20
-
-
-def test_a_port_is_none_that_the_system_gives_to_clients() -> None:
-    """A client could be given it while its broker is down."""
-    assert all(port in _OWN_PORTS for port in free_ports(20))
-    assert max(_OWN_PORTS) < 32_768
 
 
 @pytest.mark.parametrize("version", ["3.9.2", "4.4.0"])

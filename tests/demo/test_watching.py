@@ -46,7 +46,7 @@ def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp
 @pytest.mark.needs_alertmanager
 @pytest.mark.needs_prometheus
 def test_both_programs_take_their_settings_and_become_ready(tmp_path: Path) -> None:
-    from demo.broker import free_ports
+    from demo.ports import free_ports
 
     prometheus_port, alertmanager_port, api_port = free_ports(3)
     watchers = Watchers(watching.programs(), prometheus_port, alertmanager_port)

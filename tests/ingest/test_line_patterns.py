@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.dialects import compiled
+from ingest.dialects import compiled, line_patterns
 from ingest.dialects import request_shapes as shapes
 from ingest.dialects.line_patterns import PATTERNS_MAX, PAUSE_BLOCKS, Patterns, Recognised
 from ingest.dialects.quiet_columns import Block
@@ -197,6 +197,11 @@ def test_patterns_are_few_and_those_that_fit_stay() -> None:
     found = recognised(patterns, FETCH, usual, *odd).chosen
     assert found[0]
     assert found.sum() == PATTERNS_MAX
+
+
+def test_slots_have_the_numbers_that_the_loop_gives_them() -> None:
+    for name in ("END", "TEXT", "KEY_TEXT", "NUMBER", "KEY_NUMBER", "SIZE", "TOTAL"):
+        assert getattr(line_patterns, f"_{name}") == getattr(compiled, name)
 
 
 def test_code_that_cannot_be_kept_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,7 @@ def test_a_file_in_the_cache_that_was_damaged_does_not_count(tmp_path: Path) -> 
 def test_a_repository_that_does_not_answer_gives_the_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from demo.broker import free_ports
+    from demo.ports import free_ports
 
     monkeypatch.delenv(jars.OFFLINE_VARIABLE, raising=False)
     monkeypatch.setenv(ivy.MIRROR_VARIABLE, f"http://127.0.0.1:{free_ports(1)[0]}/maven")

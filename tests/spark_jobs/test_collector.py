@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kardia.events import DEFAULT_LANES
 from spark_jobs import processor
 
 
@@ -27,16 +28,16 @@ def collector() -> Iterator[None]:
 @pytest.mark.usefixtures("collector")
 def test_what_a_step_builds_is_left_out_at_once() -> None:
     built = [[number] for number in range(2 * processor.FRESH)]
-    processor._tidy()
+    processor._tidy(DEFAULT_LANES)
     assert gc.get_freeze_count() >= len(built)
 
 
 @pytest.mark.usefixtures("collector")
 def test_little_is_left_out_later_so_that_what_a_task_leaves_is_still_collected() -> None:
-    processor._tidy()
+    processor._tidy(DEFAULT_LANES)
     before = gc.get_freeze_count()
     built = [[number] for number in range(processor.FRESH // 10)]
-    processor._tidy()
+    processor._tidy(DEFAULT_LANES)
     assert gc.get_freeze_count() <= before < len(built) + gc.get_freeze_count()
 
 
@@ -45,6 +46,6 @@ def test_little_by_little_is_much() -> None:
     built = []
     for _ in range(30):
         built.append([[number] for number in range(processor.FRESH // 10)])
-        processor._tidy()
+        processor._tidy(DEFAULT_LANES)
         gc.collect()  # as the daemon does
     assert gc.get_freeze_count() >= 10 * processor.FRESH // 10

@@ -106,8 +106,8 @@ def before(store: InMemory, lane: int, factory: ModelFactory) -> Callable[[], by
 
 
 def assert_bounded(kept: Kept, records: Sequence[Record], min_bytes: int) -> None:
-    most = journal.HARD * max(min_bytes, min(journal.MAX_BYTES, int(journal.GROWN * kept.base_bytes)))
-    assert kept.journal_bytes <= most
+    most = min(journal.MAX_BYTES // kept.lane.lanes, int(journal.GROWN * kept.base_bytes))
+    assert kept.journal_bytes <= journal.HARD * max(min_bytes, most)
     assert kept.steps <= journal.HARD * journal.MAX_STEPS
 
 
@@ -278,7 +278,7 @@ def test_a_journal_ends_at_its_bounds() -> None:
     assert not kept.is_full([record], 0)
     kept.steps = journal.MAX_STEPS
     assert kept.is_full([record], 0)
-    kept.base_bytes, kept.journal_bytes, kept.steps = 1 << 30, journal.MAX_BYTES - 100, 0
+    kept.base_bytes, kept.journal_bytes, kept.steps = 1 << 30, journal.MAX_BYTES // kept.lane.lanes - 100, 0
     assert not kept.is_full([record], 0)
     kept.journal_bytes += 1
     assert kept.is_full([record], 0)

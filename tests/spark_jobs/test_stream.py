@@ -24,7 +24,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
-from demo.broker import Broker, free_ports
+from demo.broker import Broker
+from demo.ports import free_ports
 from ingest.offline import tick
 from ingest.wire import CLUSTER_HEADER, MAX_BYTES, encode_batch
 from kardia.events import Event, Kind, event_id, lane_of, shard_of

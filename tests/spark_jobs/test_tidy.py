@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kardia.events import DEFAULT_LANES
 from spark_jobs import processor
 
 
@@ -31,11 +32,11 @@ def test_a_cycle_that_was_left_out_while_it_lived_is_freed_in_the_end() -> None:
     node.itself = node
     gone = weakref.ref(node)
     for _ in range(processor.COLLECT_EVERY):
-        processor._tidy()
+        processor._tidy(DEFAULT_LANES)
     del node
     for _ in range(processor.COLLECT_EVERY * (processor.ALL_EVERY - 2)):
-        processor._tidy()
+        processor._tidy(DEFAULT_LANES)
     assert gone() is not None, "it is left out of the walks until all is walked through"
     for _ in range(processor.COLLECT_EVERY):
-        processor._tidy()
+        processor._tidy(DEFAULT_LANES)
     assert gone() is None

@@ -35,7 +35,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from demo.broker import HOST, NEWEST, Broker, BrokerSettings, free_ports
+from demo.broker import NEWEST, Broker, BrokerSettings
+from demo.ports import HOST, free_ports
 
 PLAIN_PASSWORD = 'plain-Secret;"\\ #=1'
 SCRAM_PASSWORD = 'scram-Secret;"\\ #=2'
