@@ -72,11 +72,8 @@ def _host(number: int, member: int) -> str:
 class Population:
     """See the head of the file; the same seed gives the same members in the same order."""
 
-    def __init__(
-        self, groups: int, rate: float, seed: int = 7, shape: Shape = CALM, lanes: int = DEFAULT_LANES
-    ) -> None:
+    def __init__(self, groups: int, rate: float, seed: int = 7, shape: Shape = CALM) -> None:
         """Name everybody. `rate`: events per second."""
-        self._lanes = lanes
         chance = random.Random(seed)
         self.rate = rate
         self.shape = shape
@@ -214,12 +211,12 @@ class Population:
 
     def _place(self, batch: Batch, event: Event) -> None:
         start, self._position = self._position, self._position + LINE_BYTES
-        batch.setdefault(lane_of(event.shard, self._lanes), []).append(event._replace(start=start, end=self._position))
+        batch.setdefault(lane_of(event.shard), []).append(event._replace(start=start, end=self._position))
 
     def _close(self, batch: Batch, at_ms: float) -> None:
         """A tick in every lane: all before it has been sent."""
         signs = {"last_line_at_ms": at_ms, "first_line_at_ms": at_ms}
-        for lane in range(self._lanes):
+        for lane in range(DEFAULT_LANES):
             events = batch.setdefault(lane, [])
             ticked = tick(SOURCE, self._ticked, self._position, at_ms + 1, len(events), len(events), {}, at_ms, signs)
             events.append(ticked)

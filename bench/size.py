@@ -64,8 +64,6 @@ class Load(NamedTuple):
     rate: float
     """Events per second."""
     shape: Shape = CALM
-    lanes: int = DEFAULT_LANES
-    """Only a calm fleet has others than the usual."""
 
 
 @dataclass
@@ -91,7 +89,7 @@ class Measured:
 
 def _sent(bootstrap: str, load: Load, formed: Any, ended: Any, count: Any) -> None:
     """The process that sends: all groups form, then their traffic until `ended`."""
-    population = Population(load.groups, load.rate, shape=load.shape, lanes=load.lanes)
+    population = Population(load.groups, load.rate, shape=load.shape)
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "linger.ms": 5, "log_level": 0})
     for batch in population.forming(time.time() * 1_000):
         send(producer, batch)
@@ -225,7 +223,7 @@ def measure(directory: Path, load: Load, seconds: float, warm_s: float, *, again
     """One size, from nothing. `again`: whether the job is started anew after it was killed, and that is measured."""
     tables, checkpoint = directory / "tables", directory / "checkpoint"
     with Broker(directory / "broker") as broker:
-        broker.create_topic(TOPIC, load.lanes)
+        broker.create_topic(TOPIC, DEFAULT_LANES)
         command = (
             *("stream", "--bootstrap-server", broker.bootstrap, "--cluster", CLUSTER, "--no-archive"),
             *("--tables", str(tables), "--checkpoint", str(checkpoint)),

@@ -58,7 +58,7 @@ def lanes_alone(scale: float) -> list[Result]:
     """What a batch of half a second costs the six lanes, in one process."""
     results: list[Result] = []
     for name, shape in SHAPES.items():
-        one = alone(*_load(shape, min(1.0, scale))[:3])
+        one = alone(*_load(shape, min(1.0, scale)))
         calm_ms = results[0].value if results and shape is not CALM else None
         more = {"the most expensive, ms": round(one.highest_ms), "members": f"{one.members:,}"}
         what = f"{name}: six lanes alone, CPU of a batch"

@@ -2,7 +2,8 @@
 
 Whoever draws a port starts a server on it seconds later. A port that is only looked at may be drawn by another run
 beside this one meanwhile, and one of the two servers does not start, or is taken for the other one. So each drawn port
-is claimed by a lock on a file, which the system takes back when the process ends, however it ends.
+is claimed by a lock on a file, which the system takes back when the process ends, however it ends. One that the system
+had to give, because none was found in the range, is not.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _bind(one: socket.socket) -> None:
     for _ in range(_TRIES):
         port = secrets.choice(_OWN_PORTS)
         try:
-            if _is_claimed(port):
+            if _claim(port):
                 one.bind((HOST, port))
                 return
         except OSError:
@@ -64,8 +65,8 @@ def _bind(one: socket.socket) -> None:
     one.bind((HOST, 0))
 
 
-def _is_claimed(port: int) -> bool:
-    """Claim a port; False if it is claimed already, by this process or another one of this user."""
+def _claim(port: int) -> bool:
+    """Claim a port, if neither this process nor another one of this user has claimed it already; whether it is now."""
     folder = cache_dir() / "ports"
     folder.mkdir(parents=True, exist_ok=True)
     file = os.open(folder / str(port), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

@@ -32,7 +32,7 @@ from ingest.stream import Covered, LogStream
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
 
 FLUSH_MS = 40
-"""Events wait at most this long for company."""
+"""So long after the flush before, the first round that has events sends them."""
 
 BEHIND_MS = 500
 """The same while a log is behind: its lines are old anyway, and more of them fold better."""

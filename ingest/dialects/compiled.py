@@ -2,8 +2,8 @@
 the machine code is kept on disk (`NUMBA_CACHE_DIR`, else beside this file or in the user's cache), so that later
 processes only load it.
 
-Places are unsigned: with a sign each look at an array would first ask whether it counts from the end, and the loop that
-compares literals would not be turned into one over 32 bytes at a time.
+In the loops over bytes places are unsigned: with a sign each look at an array would first ask whether it counts from
+the end, and the loop that compares literals would not be turned into one over many bytes at a time.
 """
 
 from __future__ import annotations

@@ -25,10 +25,11 @@ import numpy as np
 from ingest.dialects.quiet_columns import Block, Numbers, Places
 
 PATTERNS_MAX = 8
-"""So few that a line which is like none costs less than decoding it."""
+"""Each that does not fit costs a look as far as the first literal that differs."""
 
 WORTH_BYTES = 512 << 20
 """Who reads less decodes each line: loading the compiled loop costs what it spares in about 300 MB."""
+
 PAUSE_BLOCKS = 15
 """Blocks in which nothing is looked for, after one in which most lines were like no pattern."""
 

@@ -105,7 +105,7 @@ class Worker:
         """Begin with lanes that have seen nothing; `fold` as in `ingest.offline.parse_range`.
 
         `with_care`: keep the state before each portion, so that an event that cannot be applied is left out. Else it is
-        a `NotAppliedError`.
+        a `NotAppliedError`. `recognises`: see `ingest.dialects.line_patterns`.
         """
         self._directory = spill_directory
         self._name = name
