@@ -31,7 +31,7 @@ from ingest.router import Directory
 from ingest.stream import Covered, LogStream
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
 
-FLUSH_MS = 40
+FLUSH_MS = 80
 """So long after the flush before, the first round that has events sends them."""
 
 BEHIND_MS = 500
