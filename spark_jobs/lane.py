@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+import msgspec
+
 from ingest.errors import BatchError
 from ingest.folded_wire import Batch
 from ingest.wire import check_format, decode_folded
@@ -105,7 +107,7 @@ class Lane:
         self.sources = state.sources
         try:
             self.model = self._factory.restore(self.lane, state.observer)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, msgspec.DecodeError) as error:
             # A snapshot is plain values, so one of another version fails here in whatever way its shape differs.
             raise StateError(
                 f"saved state does not fit this version of the observer: {type(error).__name__}: {error}",

@@ -1,19 +1,21 @@
 """Saves the whole state of an observer as plain values, and makes an observer of them again.
 
-What is kept under its own name is a table with the types that both directions follow (`compact`). The rest is said in
-place: groups bring an index with them, sources belong to streams, and what waits is held in two forms.
+What is kept under its own name is a table with the types that it is read back as. The rest is said in place: groups
+bring an index with them, sources belong to streams, and what waits is held in two forms.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from kardia.events import Event
 from kardia.kafka.sessions import Coordinator
 from kardia.observe.facts.facts import Timer
 from kardia.observe.intake.intake import COUNTS, Intake, Stream
-from kardia.observe.state.compact import Change, reader, writer
 from kardia.observe.state.entries import Elected, Silence, Unjudged
 from kardia.observe.state.group import Group
 
@@ -46,28 +48,23 @@ KEPT: dict[str, Any] = {
 """Attribute of an observer -> its type."""
 
 
-@cache
-def _writers() -> dict[str, Change | None]:
-    """Made when the first snapshot is: whoever keeps none, as a replay, need not wait for it."""
-    return {name: writer(kind) for name, kind in KEPT.items()}
+_encoder = msgspec.msgpack.Encoder()
 
 
 @cache
-def _readers() -> dict[str, Change | None]:
-    return {name: reader(kind) for name, kind in KEPT.items()}
-
-
-def _changed(change: Change | None, value: Any) -> Any:
-    return value if change is None else change(value)
+def _decode_groups() -> Callable[[bytes], list[Group]]:
+    """Made when the first snapshot is read: whoever reads none, as a replay, need not wait for it."""
+    return msgspec.msgpack.Decoder(list[Group]).decode
 
 
 def snapshot(intake: Intake) -> dict[str, Any]:
-    """Everything held, as plain values: lists, dictionaries, strings, numbers. It shares them with the observer."""
+    """Everything held, as plain values: lists, dictionaries, strings, numbers; groups, which are nearly all of it, as
+    the bytes of them. It shares its lists with the observer."""
     queues = {broker: [[at, list(event)] for at, event in queue] for broker, queue in intake.queues.items()}
     for broker, event in intake.held.events():
         queues[broker].append([event.decided_at_ms, list(event)])
-    return {name: _changed(write, getattr(intake, name)) for name, write in _writers().items()} | {
-        "groups": _changed(writer(list[Group]), list(intake.groups.values())),
+    return {name: getattr(intake, name) for name in KEPT} | {
+        "groups": _encoder.encode(list(intake.groups.values())),
         "disagreed": intake.disagreed,
         "lag": intake.lag.snapshot(),
         "sources": {name: [source.end, source.tick_end] for name, source in intake.sources.items()},
@@ -90,14 +87,14 @@ def snapshot(intake: Intake) -> dict[str, Any]:
 
 def restore(intake: Intake, state: dict[str, Any]) -> None:
     """Give a new observer what a snapshot holds. One of another version is refused: something in it is not there, or
-    does not have the shape of what it is to become (KeyError, ValueError, TypeError)."""
-    for group in _changed(reader(list[Group]), state["groups"]):
+    does not have the shape of what it is to become (KeyError, ValueError, TypeError, `msgspec.DecodeError`)."""
+    for group in _decode_groups()(state["groups"]):
         intake.groups[group.group_id] = group
         for member in group.members.values():
             intake.index(group, member)
         intake.samples.restore(group)
-    for name, read in _readers().items():
-        setattr(intake, name, _changed(read, state[name]))
+    for name, kind in KEPT.items():
+        setattr(intake, name, msgspec.convert(state[name], kind))
     intake.disagreed |= state["disagreed"]
     intake.lag.restore(state["lag"])
     for broker, queue in state["queues"].items():

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import DISAGREEMENTS
+from tests.support.restored import restored
 from tests.support.scene import Scene
 from tests.support.stories import CORPORA, MODERN_STORIES, lanes_of, named
 
@@ -176,7 +176,6 @@ def test_what_was_not_told_yet_survives_a_restart() -> None:
     )
     observer = Observer(ObserverSettings("test"), 0)
     observer.disagreed["another_cause"] = 2
-    state = msgspec.msgpack.decode(msgspec.msgpack.encode(observer.snapshot()))
-    restored = Observer.restore(ObserverSettings("test"), 0, state)
-    found = named("progress", restored.step(lane)["progress"]) + named("progress", restored.finish()["progress"])
+    again = restored(observer)
+    found = named("progress", again.step(lane)["progress"]) + named("progress", again.finish()["progress"])
     assert [sum(row[kind] for row in found) for kind in DISAGREEMENTS] == [1, 2, 0, 0]

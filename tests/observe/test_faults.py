@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from kardia.events import Kind
 from kardia.faults import FAULT_SIGNS, FAULTS
 from kardia.observe import Observer, ObserverSettings
 from tests.observe.test_scenes import stable
+from tests.support.restored import restored
 from tests.support.scene import Known, Scene
 from tests.support.stories import FIRST_LIGHT, lanes_of, live, observe, standing
 
@@ -245,8 +245,7 @@ def test_signs_survive_a_restart_of_the_observer() -> None:
     for cut in range(0, len(scene.events), 7):
         first = Observer(ObserverSettings("test"))
         rows = first.step(scene.events[:cut])
-        kept = msgspec.msgpack.decode(msgspec.msgpack.encode(first.snapshot()))
-        second = Observer.restore(ObserverSettings("test"), 0, kept)
+        second = restored(first)
         for part in (second.step(scene.events[cut:]), second.finish()):
             for table, more in part.items():
                 rows[table] = [*rows[table], *more]

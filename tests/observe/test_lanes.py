@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import msgspec
 import pytest
 
 from ingest.offline import tick
@@ -21,6 +20,7 @@ from kardia.lag import lanes as lag_lanes
 from kardia.observe import Observer, ObserverSettings
 from kardia.observe.lanes import UnevenError, regrouped
 from kardia.tables import LIVE_TABLES
+from tests.support.restored import restored
 from tests.support.stories import lanes_of
 
 SETTINGS = ObserverSettings("test")
@@ -87,10 +87,7 @@ def _count(given: dict[str, list[Any]], rows: Rows) -> None:
 
 def saved(observers: Sequence[Observer]) -> list[Observer]:
     """Observers as another process reads them."""
-    return [
-        Observer.restore(SETTINGS, one.lane, msgspec.msgpack.decode(msgspec.msgpack.encode(one.snapshot())))
-        for one in observers
-    ]
+    return [restored(one) for one in observers]
 
 
 def begun(lanes: int) -> list[Observer]:

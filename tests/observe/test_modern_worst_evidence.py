@@ -8,7 +8,6 @@ them, with and without the session timeout, and its ends are held against the tr
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,7 @@ from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import Row
 from tests.observe.test_laws import ticked
+from tests.support.restored import restored
 from tests.support.stories import MODERN_STORIES, NOISE_GROUPS, Story, lanes_of, standing
 
 WITHIN_MS = 12
@@ -70,7 +70,7 @@ def said(events: list[Event], given_ms: int, lane: int, step: int, chance: rando
         for table, some in observer.step(events[begin : begin + step]).items():
             rows.setdefault(table, []).extend(some)
         if chance.random() < 0.3:
-            observer = Observer.restore(settings, lane, json.loads(json.dumps(observer.snapshot())))
+            observer = restored(observer)
     for table, some in observer.finish().items():
         rows.setdefault(table, []).extend(some)
     return rows

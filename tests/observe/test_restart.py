@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
-import msgspec
 import pytest
 
 from kardia.events import Event
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import LIVE_TABLES, Row
 from tests.corpora.test_outages import OF_THREE, OUTAGES
+from tests.support.restored import restored
 from tests.support.scene import Scene
 from tests.support.stories import STORIES, lanes_of, named, read_live, stamps_of
 from tests.truth.fleet.run import play
@@ -26,20 +26,14 @@ from tests.truth.fleet.seen import observe
 SETTINGS = ObserverSettings("test")
 
 
-def restarted(observer: Observer) -> Observer:
-    """The observer after its state was written and read."""
-    state = msgspec.msgpack.decode(msgspec.msgpack.encode(observer.snapshot()))
-    return Observer.restore(observer.settings, observer.lane, state)
-
-
 def said(steps: Iterable[list[Event]], restarts_in: Random | None) -> dict[str, list[Row]]:
     """Rows of all steps. `restarts_in`: restarts in one step of three, drawn from it; None: never."""
     observer, rows = Observer(SETTINGS), {name: list[Row]() for name in LIVE_TABLES}
     for step in steps:
         add(rows, observer.step(step))
-        assert clients_of(observer) == clients_of(restarted(observer))
+        assert clients_of(observer) == clients_of(restored(observer))
         if restarts_in is not None and restarts_in.random() < 1 / 3:
-            observer = restarted(observer)
+            observer = restored(observer)
     add(rows, observer.finish())
     return rows
 
@@ -86,7 +80,7 @@ def test_a_recorded_outage_is_told_the_same_with_restarts(name: str, server_log:
 )
 def test_a_simulated_story_is_told_the_same_with_restarts(version: str, scenario: Scenario) -> None:
     run = play(version, 71, 4, scenario)
-    assert observe(run, between_steps=restarted).rows == observe(run).rows
+    assert observe(run, between_steps=restored).rows == observe(run).rows
 
 
 def moved_house(*, leaves: bool) -> Scene:

@@ -18,7 +18,8 @@ from kardia.observe.facts.samples import Samples
 from kardia.observe.output.status import GroupAt
 from kardia.tables import HEALTH, LIVE_TABLES, Row
 from tests.corpora.test_outages import OF_THREE, OUTAGES
-from tests.observe.test_restart import add, restarted
+from tests.observe.test_restart import add
+from tests.support.restored import restored
 from tests.support.scene import START, Scene
 from tests.support.stories import OLD_STORIES, STORIES, lanes_of, read_live, stamps_of
 from tests.truth.fleet.run import play
@@ -120,7 +121,7 @@ def health(scene: Scene, settings: ObserverSettings, restarts: Random | None = N
     for step in steps_of(scene):
         add(rows, observer.step(step))  # type: ignore[arg-type]
         if restarts is not None and restarts.random() < 0.5:
-            observer = restarted(observer)
+            observer = restored(observer)
     return rows["health"]
 
 

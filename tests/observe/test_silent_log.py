@@ -6,12 +6,12 @@ of a second; the last row of health at the end of a log whose last line is so ol
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from tests.observe.test_scenes import stable
+from tests.support.restored import restored
 from tests.support.scene import START, Scene
 from tests.support.stories import named
 
@@ -64,7 +64,6 @@ def test_what_is_usual_in_a_log_survives_a_restart() -> None:
         if event.kind == Kind.TICK and event.logged_at_ms < START + 14_000:
             observer.step(step)
             step = []
-    kept = msgspec.msgpack.decode(msgspec.msgpack.encode(observer.snapshot()))
-    again = Observer.restore(ObserverSettings("test"), 0, kept)
+    again = restored(observer)
     rows = named("health", again.step(step)["health"])
     assert {row["certainty"] for row in rows} == {"provisional"}

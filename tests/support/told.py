@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from kardia.events import Event, Kind, shard_of
 from kardia.instants import to_rfc3339
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import Row
+from tests.support.restored import restored
 from tests.support.scene import SAME_IN_ANY_SPLIT
 from tests.support.stories import named, standing
 
@@ -140,7 +140,7 @@ def run(steps: list[list[Event]], *, restarts: bool = False) -> dict[str, list[R
         for table, some in observer.step(step).items():
             rows.setdefault(table, []).extend(some)
         if restarts:
-            observer = Observer.restore(SETTINGS, 0, json.loads(json.dumps(observer.snapshot())))
+            observer = restored(observer)
     for table, some in observer.finish().items():
         rows.setdefault(table, []).extend(some)
     return rows

@@ -8,8 +8,9 @@ went. Sources: `GroupMetadataManager.convertToConsumerGroup`, `convertToClassicG
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind

@@ -7,7 +7,7 @@ waited for. Sources: `GroupMetadataManager.consumerGroupHeartbeat`, `CurrentAssi
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kardia.certainty import Certainty, weaker
 from kardia.kafka.states import ModernState

@@ -7,7 +7,7 @@ its owner had not given up, shows that the owner is gone.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kardia.certainty import Certainty, stands, weaker
 from kardia.kafka.releases import version_of

@@ -9,7 +9,7 @@ epoch comes later. Since 4.3 an answer may have the epoch of an older target, so
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event

@@ -8,7 +8,7 @@ within an operation: conversion, replacement, member, group epoch, target assign
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind

@@ -8,7 +8,7 @@ later (`assignment.interval.ms`). Sources: `GroupMetadataManager.hasMemberSubscr
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event

@@ -8,7 +8,7 @@ coordinator looks at the topics of a group with the next heartbeat. Sources: `co
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import groups

@@ -7,8 +7,9 @@ member is first named; `exact` only where the sentence is about its joining.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kardia.certainty import Certainty
 from kardia.events import Event

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kardia.certainty import Certainty
+from kardia.observe.state.compact import Compact
 
 NEVER = -1.0
 """An instant that is not known, or that does not come."""
 
 
-@dataclass(slots=True)
-class Cause:
+class Cause(Compact):
     """Something that makes a Stable group prepare a rebalance, or raises the epoch of a group, at its instant."""
 
     at: float

@@ -6,13 +6,13 @@ known" and "does not happen".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import field
 
 from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.state.cause import NEVER, Cause
-from kardia.observe.state.compact import KEY
+from kardia.observe.state.compact import Compact
 from kardia.observe.state.entries import (
     BeginLine,
     Foretold,
@@ -54,8 +54,7 @@ CONFIGURED_MS = 100
 """People configure session timeouts of so many ms, or a multiple of them."""
 
 
-@dataclass(slots=True)
-class Member:
+class Member(Compact):
     """One life of a member, from the coordinator's ADD to its end."""
 
     member_id: str
@@ -209,8 +208,7 @@ class Member:
         return self.session_renewed_at_ms + self.session_ms
 
 
-@dataclass(slots=True)
-class Ended:
+class Ended(Compact):
     """A life that is over, kept as long as later evidence may correct or confirm it."""
 
     member: Member
@@ -239,8 +237,7 @@ class Ended:
         return min(began, self.member.session_renewed_at_ms) if self.member.session_renewed_at_ms >= 0 else began
 
 
-@dataclass(slots=True)
-class Join:
+class Join(Compact):
     """A JoinGroup that was answered at the end of a join phase."""
 
     member_id: str
@@ -272,8 +269,7 @@ class Join:
         return (self.handled_at_ms, None) if self.done_by is None else (self.begun_at_ms, self.done_by)
 
 
-@dataclass(slots=True)
-class Rebalance:
+class Rebalance(Compact):
     """A rebalance under way, or just completed and not yet settled."""
 
     generation_before: int
@@ -331,8 +327,7 @@ MAX_SAID_ENDS = 1_000
 """Ends of a group that are remembered until they are seen otherwise."""
 
 
-@dataclass(slots=True)
-class Told:
+class Told(Compact):
     """What sentences and records told of a group: where its requests are not read all of it (`sentences`), beside them
     what the requests will show (`ends`, `began`, `unfinished`)."""
 
@@ -368,8 +363,7 @@ class Told:
             del self.ends[next(iter(self.ends))]
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Compact):
     """Everything held about one group."""
 
     group_id: str
@@ -385,7 +379,7 @@ class Group:
     leader: str = ""
     protocol_name: str = ""
     protocol_type: str = ""
-    members: dict[str, Member] = field(default_factory=dict, metadata={KEY: "member_id"})
+    members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, HandedOut] = field(default_factory=dict)
     """Ids handed out and not used yet."""
@@ -400,7 +394,7 @@ class Group:
     held_in: int = -1
     partitions: int = 0
     """Partitions assigned, and those that a cooperative assignor has taken from one member and not given to another."""
-    ended: dict[str, Ended] = field(default_factory=dict, metadata={KEY: "member.member_id"})
+    ended: dict[str, Ended] = field(default_factory=dict)
     rebalance: Rebalance | None = None
     previous: Previous | None = None
     """Of the rebalance before it."""

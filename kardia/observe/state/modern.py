@@ -7,17 +7,17 @@ of Kafka Streams by their subtopology. Instants are floats, epoch milliseconds o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import field
 
 from kardia.kafka.states import MemberState
 from kardia.observe.state.cause import NEVER, Cause
+from kardia.observe.state.compact import Compact
 
 Partitions = dict[str, list[int]]
 """Topic id -> partitions."""
 
 
-@dataclass(slots=True)
-class ModernMember:
+class ModernMember(Compact):
     """What a member of such a group has beyond `Member`."""
 
     epoch: int = -1
@@ -67,8 +67,7 @@ class ModernMember:
         return (self.rejoin_since_at_ms, self.sync_since_at_ms) if self.classic else (self.revoke_since_at_ms,)
 
 
-@dataclass(slots=True)
-class Reached:
+class Reached(Compact):
     """A member that has come to an epoch that is not over yet."""
 
     member_id: str
@@ -82,8 +81,7 @@ class Reached:
     """The latest that it can have ended, of one that ended instead (`Ended.by`)."""
 
 
-@dataclass(slots=True)
-class Bump:
+class Bump(Compact):
     """A rebalance of such a group: from a new group epoch to the moment at which every member has come to it."""
 
     epoch_before: int
@@ -115,8 +113,7 @@ class Bump:
     """The row was told since the target was computed."""
 
 
-@dataclass(slots=True)
-class ModernGroup:
+class ModernGroup(Compact):
     """What such a group has beyond `Group`, whose `generation` is its epoch."""
 
     protocol: str = "consumer"
