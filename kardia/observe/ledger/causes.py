@@ -128,7 +128,10 @@ def _latest(over: Ended) -> float:
 
 
 def _not_before(over: Ended, stable_at_ms: float) -> float:
-    """When a life was over: not before an answer that shows the group Stable, if its bounds allow for that."""
+    """When a life was over: not before an answer that shows the group Stable, if its bounds allow for that. Who had an
+    epoch made another one as it went, before the group became a classic one."""
+    if over.member.modern is not None and not over.member.modern.classic:
+        return over.ended_at_ms
     late = over.ended_at_ms < stable_at_ms <= over.ended_at_ms + LATE_MS
     return stable_at_ms if late and over.by is not None and not 0 <= over.by < stable_at_ms else over.ended_at_ms
 
@@ -144,7 +147,7 @@ def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list
     # Who came by another connection may have joined by the one that broke.
     unsure += [
         join.member_id
-        for join in current.joins
+        for join in (*current.joins, *current.refused)
         if 0 <= join.heard_before_ms < chosen.at <= join.handled_at_ms and could_begin(group, join)
     ]
     return any(member_id != chosen.member_id for member_id in unsure)

@@ -118,7 +118,11 @@ def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
     began shows it earlier."""
     began = over.began_at
     # Its session ended; when, is known within bounds only.
-    since_load = over.member.is_unsure(began) or 0 <= began <= max(group.unsure_to, group.gap_at_ms)
+    since_load = (
+        over.member.is_unsure(began)
+        or over.member.renewed_unseen
+        or 0 <= began <= max(group.unsure_to, group.gap_at_ms)
+    )
     since_load = since_load or facts.is_broken(group.broker, began, over.ended_at_ms)
     # What was heard says that it ended, and not when, unless it is the instant of its own timer.
     since_load = since_load or 0 <= over.member.session_renewed_at_ms <= group.unsure_to

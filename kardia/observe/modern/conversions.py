@@ -42,7 +42,9 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
     if open_one is not None and open_one.refused and open_one.joined_at_ms < 0:
         causes.choose(facts, group, open_one, [])  # who was sent back when it could not be converted may have begun it
     began = open_one.cause if open_one is not None and open_one.assigned_at_ms < 0 else None
-    if open_one is not None and began is not None and refusals.shows_begin(open_one, began):
+    if open_one is not None and began is not None and began.at < at and refusals.shows_begin(open_one, began):
+        if began.by is not None and not 0 <= began.by <= at:
+            began.certainty = weaker(began.certainty, "provisional")  # it may have come after, and have made an epoch
         group.said.unfinished = open_one
         facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
     modern = groups.enter(facts, group, "consumer", at)

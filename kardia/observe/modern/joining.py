@@ -169,12 +169,14 @@ def _count_join(
         first = groups.FIRST_EPOCH_MAX if delayed and group.membership_complete else answered
         epochs.raised(facts, group, first, why, members_before)
         return
-    for bump in group.modern.bumps if answered <= before and group.modern is not None else ():
-        if bump.epoch > answered:  # its number is counted, and so are those
+    at_once = evidence.has_targets_at_once(facts)
+    counted_from = answered if answered <= before else NEVER if not at_once else before
+    for bump in group.modern.bumps if group.modern is not None else ():
+        if bump.epoch > counted_from:  # its number is counted, and so are those
             why.certainty = weaker(why.certainty, bump.cause.certainty)
     if answered <= before and any(_may_be_gone(group, one, at) for one in group.members.values()):
         why.certainty = weaker(why.certainty, "provisional")
-    shown = answered > before and evidence.has_targets_at_once(facts) and not delayed
+    shown = answered > before and at_once and not delayed
     epochs.raised(facts, group, max(before + 1, answered), why, members_before, shown=shown)
 
 

@@ -70,7 +70,10 @@ def _on_session_over(facts: Facts, group: Group, member: Member, deadline: float
     unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
     if unsure or modern.session_from == "seen":
         sure = weaker(sure, "provisional")
-    ends.remove_counted(facts, group, member, deadline, "session_expired", "", sure, NEVER)
+    # Of two timers that one heartbeat set, that of its partitions was set first, and fires first where both are due.
+    first = next((one for one in ends.timers(group, member) if one.at_ms <= deadline), None)
+    cause = "session_expired" if first is None else first.cause
+    ends.remove_counted(facts, group, member, deadline, cause, "", sure, NEVER)
 
 
 def watch_phases(facts: Facts, group: Group, member: Member) -> None:

@@ -145,7 +145,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         member.session_renewed_at_ms = open_rebalance.joined_at_ms
         group.members[member_id] = member
     asked_since = pending.used(group, member_id, event)
-    heard_before_ms = NEVER if is_new else _heard_before(member, event)
+    heard_before_ms = NEVER if is_new else refusals.heard_before(member, event)
     left = group.left_pending.pop(member_id, None)
     if left is not None:
         left_at_ms = max(left.left_at_ms, open_rebalance.joined_at_ms)
@@ -197,14 +197,6 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         rebalance.settle(observer, group, open_rebalance)
     elif not is_new and before != (member.session_ms, member.rebalance_ms):
         observer.emit_member(group, member, open_rebalance.joined_at_ms, "exact")
-
-
-def _heard_before(member: Member, event: Event) -> float:
-    """`Join.heard_before_ms`. A client whose connection breaks asks again by another one."""
-    if event.connection in (member.heard_on, member.connection) or not (member.heard_on or member.connection):
-        return NEVER
-    since = max(member.renewed_before_join_at_ms, member.asked_at_ms, member.joined_at_ms)
-    return since if 0 <= since < event.handled_at_ms - STAMP_MS else NEVER
 
 
 def _known_in_burst(

@@ -77,8 +77,17 @@ def note_waiting(observer: Facts, group: Group, event: Event, at: float) -> None
             str((event.detail or {}).get("reason", "")),
             member is None and event.member_id not in group.ended,
             holder,
+            heard_before_ms=NEVER if member is None else heard_before(member, event),
         )
     )
+
+
+def heard_before(member: Member, event: Event) -> float:
+    """`Join.heard_before_ms`. A client whose connection breaks asks again by another one."""
+    if event.connection in (member.heard_on, member.connection) or not (member.heard_on or member.connection):
+        return NEVER
+    since = max(member.renewed_before_join_at_ms, member.asked_at_ms, member.joined_at_ms)
+    return since if 0 <= since < event.handled_at_ms - STAMP_MS else NEVER
 
 
 def heir_of(group: Group, event: Event) -> Join | None:

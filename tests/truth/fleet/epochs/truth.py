@@ -264,6 +264,10 @@ class EpochTruth(Truth):
 
     # --- asking
 
+    def _was_replaced_by(self, member_id: str, to_ms: float) -> bool:
+        mine = (life for life in self.lives if life.member_id == member_id and life.cause == REPLACED)
+        return any(0 <= life.ended_at_ms <= to_ms for life in mine)
+
     def converted_just_before(self, at_ms: float) -> bool:
         """See `Truth`: sessions of all members begin anew with it."""
         return any(at_ms - UNREAD_MS <= one <= at_ms for one, _ in self.conversions)
@@ -294,6 +298,8 @@ class EpochTruth(Truth):
         if codes is not None:
             mine = [one for one in self.refused if one.member_id == row["member_id"]]
             near = any(one.error_code in codes and begin_ms <= one.at_ms <= end_ms for one in mine)
+            # Who waited in a JoinGroup of a classic group is told when its place is taken.
+            near = near or (cause == "fenced" and self._was_replaced_by(row["member_id"], end_ms))
             return "" if near else f"said to be refused, {cause}; {mine}"
         if cause in ("static_left", "static_returned"):
             back = cause == "static_returned"
