@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from kardia.coordinator.consumer.operations import Partition
+from kardia.coordinator.share.operations import NONE_OF
 
 Target = dict[str, frozenset[Partition]]
 
@@ -46,6 +47,7 @@ class EveryPartition:
 def broken_law(subscribers: Sequence[Subscriber], target: Mapping[str, frozenset[Partition]], gives_every: bool) -> str:
     """What a target does that the assignor never does; "" when it keeps all laws. `gives_every`: one of them is that
     no partition is left over."""
+    target = {one: frozenset(each for each in part if each[1] != NONE_OF) for one, part in target.items()}
     every: set[Partition] = set().union(*(one.open_to for one in subscribers))
     given: set[Partition] = set().union(*(target.get(one.member_id, frozenset()) for one in subscribers))
     if gives_every and not every <= given:

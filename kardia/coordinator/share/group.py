@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kardia.coordinator.consumer.operations import Partition, Topic
+from kardia.coordinator.share.operations import NONE_OF
 
 Cluster = Mapping[str, Topic]
 """Topics by name."""
@@ -71,7 +72,8 @@ class ShareGroup:
         found: dict[str, set[int]] = {}
         for part in self.target.values():
             for topic_id, number in part:
-                found.setdefault(topic_id, set()).add(number)
+                if number != NONE_OF:
+                    found.setdefault(topic_id, set()).add(number)
         return {topic_id: frozenset(numbers) for topic_id, numbers in found.items()}
 
     def state(self) -> str:

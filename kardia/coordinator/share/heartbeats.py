@@ -13,7 +13,7 @@ from kardia.coordinator.errors import RefusedError
 from kardia.coordinator.share.assignor import Subscriber, broken_law
 from kardia.coordinator.share.group import Member, ShareGroup
 from kardia.coordinator.share.initialization import ask_for_states, is_pending
-from kardia.coordinator.share.operations import ShareBeat
+from kardia.coordinator.share.operations import NONE_OF, ShareBeat
 from kardia.coordinator.share.shard import SESSION, Shard
 from kardia.coordinator.timers import Timer
 from kardia.kafka.states import ErrorCode
@@ -89,8 +89,12 @@ def _stay(shard: Shard, beat: ShareBeat) -> BeatAnswer:
         after.member_id,
         after.epoch,
         shard.settings_of(group.group_id).group_share_heartbeat_interval_ms,
-        tuple(sorted(after.assigned)) if carries or after.assigned != before.assigned else None,
+        _shown(after.assigned) if carries or after.assigned != before.assigned else None,
     )
+
+
+def _shown(assigned: frozenset[Partition]) -> tuple[Partition, ...]:
+    return tuple(sorted(one for one in assigned if one[1] != NONE_OF))
 
 
 def _who(shard: Shard, group: ShareGroup, beat: ShareBeat) -> Member:

@@ -41,8 +41,13 @@ def groups_named(operation: ShareOperation) -> tuple[str, ...]:
     return (operation.group_id,) if isinstance(operation, ShareBeat | ConfigureShare) else ()
 
 
+NONE_OF = -1
+"""In place of a number: an assignment names a topic and gives nothing of it. Kafka's assignor leaves one there whose
+last partition it has taken away; that it comes or goes is a change of the assignment, which an answer tells."""
+
+
 class ShareMemberView(NamedTuple):
-    """A member. Partitions are sorted."""
+    """A member. Partitions are sorted; `NONE_OF` among them."""
 
     member_id: str
     rack_id: str | None

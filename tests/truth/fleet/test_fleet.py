@@ -69,6 +69,15 @@ def test_nothing_is_invented_and_exact_is_true_whatever_befalls_brokers_and_evid
         ("3.9.2", 84_013, 20, "stalls"),
         ("4.0.2", 30_275, 5, "migration"),
         ("4.3.1", 30_152, 5, "migration"),
+        ("4.0.2", 61_016, 5, "migration, moves"),
+        ("4.1.2", 61_236, 5, "migration"),
+        ("4.1.2", 61_367, 5, "migration, requests"),
+        ("4.2.1", 61_436, 5, "streams, requests"),
+        ("4.2.1", 61_450, 5, "migration, requests"),
+        ("4.3.1", 61_043, 5, "migration"),
+        ("4.3.1", 61_474, 5, "consumer, requests, session unknown"),
+        ("4.4.0", 61_188, 5, "share, requests"),
+        ("4.4.0", 61_276, 5, "migration, requests"),
     ],
 )
 def test_nothing_is_wrong_any_more_that_was_wrong_in_one_group_of_thousands(

@@ -12,6 +12,7 @@ import jpype
 
 from kardia.coordinator.consumer.operations import BeatAnswer, Partition
 from kardia.coordinator.share.operations import (
+    NONE_OF,
     ConfigureShare,
     ShareMemberView,
     ShareOperation,
@@ -105,7 +106,9 @@ class ShareRelease(ConsumerRelease):
         )
 
     def _plain(self, by_topic: Any) -> tuple[Partition, ...]:
-        return tuple(partition for partition, _ in self._partitions(by_topic))
+        named = [self.topic_id(entry.getKey()) for entry in by_topic.entrySet() if entry.getValue().isEmpty()]
+        given = (partition for partition, _ in self._partitions(by_topic))
+        return tuple(sorted((*given, *((topic_id, NONE_OF) for topic_id in named))))
 
     def _named(self, by_topic: Any) -> tuple[Partition, ...]:
         found = [
