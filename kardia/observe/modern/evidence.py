@@ -164,8 +164,9 @@ def on_lower_epoch(facts: Facts, group: Group, epoch: int, at: float) -> None:
         facts.divergences += 1
         epochs.withdraw_above(facts, group, bump.epoch_before)
         # Of several whom silence alone had ended another one may be the one that is there; and whose session began anew
-        # in doubt may have been gone before.
+        # in doubt may have been gone before. An answer may have an older target for as long as is configured.
         doubted = _has_rivals(group, over) or over.member.is_unsure(over.member.session_renewed_at_ms)
+        doubted = doubted or not has_targets_at_once(facts)
         ends.back(facts, group, over, at, "provisional" if doubted else "inferred")
     last_at = max((bump.started_at_ms for bump in modern.bumps), default=NEVER)
     if epoch < group.generation and at >= last_at + RESYNCED_AFTER_MS:
@@ -221,6 +222,10 @@ def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
     since = max(renewed_at, since)
     cause = "session_expired" if owner.modern.revoke_since_at_ms < 0 else "unknown"
     sure: Certainty = "unknown" if cause == "unknown" else "inferred" if one_fits else "provisional"
-    if facts.is_broken(group.broker, owner.session_renewed_at_ms, at) or since <= group.unsure_to:
+    if (
+        facts.is_broken(group.broker, owner.session_renewed_at_ms, at)
+        or since <= group.unsure_to
+        or owner.renewed_unseen
+    ):
         sure = weaker(sure, "provisional")  # the line in which it gave them up may be lost with its broker
     ends.remove_counted(facts, group, owner, since, cause, "", sure, max(by, since))

@@ -75,6 +75,7 @@ def test_nothing_is_invented_and_exact_is_true_whatever_befalls_brokers_and_evid
         ("4.2.1", 61_436, 5, "streams, requests"),
         ("4.2.1", 61_450, 5, "migration, requests"),
         ("4.3.1", 61_043, 5, "migration"),
+        ("4.3.1", 61_474, 5, "consumer, requests, session unknown"),
         ("4.4.0", 61_188, 5, "share, requests"),
         ("4.4.0", 61_276, 5, "migration, requests"),
     ],
