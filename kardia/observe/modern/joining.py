@@ -170,9 +170,9 @@ def _count_join(
         epochs.raised(facts, group, first, why, members_before)
         return
     at_once = evidence.has_targets_at_once(facts)
-    counted_from = answered if answered <= before else NEVER if not at_once else before
+    may_be_older = answered > before and not at_once  # the answer may have the epoch of a target before this join
     for bump in group.modern.bumps if group.modern is not None else ():
-        if bump.epoch > counted_from:  # its number is counted, and so are those
+        if may_be_older or bump.epoch > answered:  # its number is counted, and so are those
             why.certainty = weaker(why.certainty, bump.cause.certainty)
     if answered <= before and any(_may_be_gone(group, one, at) for one in group.members.values()):
         why.certainty = weaker(why.certainty, "provisional")

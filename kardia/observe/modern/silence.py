@@ -11,7 +11,7 @@ from __future__ import annotations
 from kardia.certainty import Certainty, weaker
 from kardia.observe.deadlines import deadlines
 from kardia.observe.facts.facts import Facts
-from kardia.observe.modern import ends
+from kardia.observe.modern import ends, epochs
 from kardia.observe.moves import loads
 from kardia.observe.state.group import NEVER, Group, Member
 
@@ -70,9 +70,10 @@ def _on_session_over(facts: Facts, group: Group, member: Member, deadline: float
     unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
     if unsure or modern.session_from == "seen":
         sure = weaker(sure, "provisional")
-    # Of two timers that one heartbeat set, that of its partitions was set first, and fires first where both are due.
-    first = next((one for one in ends.timers(group, member) if one.at_ms <= deadline), None)
-    cause = "session_expired" if first is None else first.cause
+    # Of two timers that one heartbeat set, that of its partitions was set first, and fires first.
+    at_once = [one for one in ends.timers(group, member) if abs(one.at_ms - deadline) < epochs.STAMP_MS]
+    gave_nothing_up = any(one.cause == "rebalance_timeout" for one in at_once)
+    cause = "rebalance_timeout" if gave_nothing_up else "session_expired"
     ends.remove_counted(facts, group, member, deadline, cause, "", sure, NEVER)
 
 
