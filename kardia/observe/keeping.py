@@ -1,13 +1,15 @@
 """Saves the whole state of an observer as plain values, and makes an observer of them again.
 
 What is kept under its own name is a table with the types that it is read back as. The rest is said in place: groups
-bring an index with them, sources belong to streams, and what waits is held in two forms.
+bring an index with them, the lives in a group bring their ids, sources belong to streams, and what waits is held in two
+forms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -16,8 +18,9 @@ from kardia.events import Event
 from kardia.kafka.sessions import Coordinator
 from kardia.observe.facts.facts import Timer
 from kardia.observe.intake.intake import COUNTS, Intake, Stream
+from kardia.observe.state.compact import Compact
 from kardia.observe.state.entries import Elected, Silence, Unjudged
-from kardia.observe.state.group import Group
+from kardia.observe.state.group import Ended, Group, Member
 
 KEPT: dict[str, Any] = {
     "coordinator": Coordinator,
@@ -48,13 +51,39 @@ KEPT: dict[str, Any] = {
 """Attribute of an observer -> its type."""
 
 
+_IDS: dict[str, tuple[Any, Callable[[Any], str]]] = {
+    "members": (list[Member], attrgetter("member_id")),
+    "ended": (list[Ended], attrgetter("member.member_id")),
+}
+"""Field of a group that is stored without its keys: they stand in the values already, and are long."""
+
+_PLACES = [(place, _IDS[name][1]) for place, name in enumerate(Group.__struct_fields__) if name in _IDS]
 _encoder = msgspec.msgpack.Encoder()
 
 
 @cache
-def _decode_groups() -> Callable[[bytes], list[Group]]:
+def _decode_groups() -> Callable[[bytes], list[Any]]:
     """Made when the first snapshot is read: whoever reads none, as a replay, need not wait for it."""
-    return msgspec.msgpack.Decoder(list[Group]).decode
+    stored = msgspec.defstruct(
+        "StoredGroup",
+        [(at.name, _IDS[at.name][0] if at.name in _IDS else at.type) for at in msgspec.structs.fields(Group)],
+        bases=(Compact,),
+    )
+    return msgspec.msgpack.Decoder(list[stored]).decode  # type: ignore[valid-type]
+
+
+def _stored(group: Group) -> list[Any]:
+    values = list(msgspec.structs.astuple(group))
+    for place, _ in _PLACES:
+        values[place] = list(values[place].values())
+    return values
+
+
+def _restored(stored: Any) -> Group:
+    values = list(msgspec.structs.astuple(stored))
+    for place, id_of in _PLACES:
+        values[place] = {id_of(value): value for value in values[place]}
+    return Group(*values)
 
 
 def snapshot(intake: Intake) -> dict[str, Any]:
@@ -64,7 +93,7 @@ def snapshot(intake: Intake) -> dict[str, Any]:
     for broker, event in intake.held.events():
         queues[broker].append([event.decided_at_ms, list(event)])
     return {name: getattr(intake, name) for name in KEPT} | {
-        "groups": _encoder.encode(list(intake.groups.values())),
+        "groups": _encoder.encode([_stored(group) for group in intake.groups.values()]),
         "disagreed": intake.disagreed,
         "lag": intake.lag.snapshot(),
         "sources": {name: [source.end, source.tick_end] for name, source in intake.sources.items()},
@@ -88,7 +117,7 @@ def snapshot(intake: Intake) -> dict[str, Any]:
 def restore(intake: Intake, state: dict[str, Any]) -> None:
     """Give a new observer what a snapshot holds. One of another version is refused: something in it is not there, or
     does not have the shape of what it is to become (KeyError, ValueError, TypeError, `msgspec.DecodeError`)."""
-    for group in _decode_groups()(state["groups"]):
+    for group in map(_restored, _decode_groups()(state["groups"])):
         intake.groups[group.group_id] = group
         for member in group.members.values():
             intake.index(group, member)
