@@ -19,10 +19,11 @@ from bench.lines import write_log
 from bench.result import Result, Usage, memory_mb
 from demo.broker import Broker
 from ingest.blocks import Gathered
-from ingest.folded_wire import Batch
+from ingest.folded_wire import Outgoing
 from ingest.offline import parse_range, plan, route
 from ingest.outgoing import encoded, routed
 from ingest.router import Directory
+from ingest.rows import Rows
 from ingest.wire import FORMAT_HEADER, format_of
 from kardia.events import DEFAULT_LANES, Event
 from kardia.observe import ObserverSettings
@@ -93,22 +94,23 @@ def fill(bootstrap: str, log: Path) -> int:
         parsed = parse_range(piece, fold=True)
         directory.merge(parsed.directory)
         gathered = Gathered(DEFAULT_LANES, directory)
-        gathered.stretches = [stretch for lane in parsed.stretches for stretch in lane]
-        gathered.stretches += [stretch for _, _, folded in parsed.unrouted_stretches for stretch in folded]
+        stretches = [stretch for lane in parsed.stretches for stretch in lane]
+        stretches += [stretch for _, _, folded in parsed.unrouted_stretches for stretch in folded]
+        gathered.quiet = Rows.of(stretches)
         folded = routed(gathered, directory, DEFAULT_LANES)
         counts: dict[int, int] = {}
         for lane, events in route(parsed, directory).items():
             events.sort(key=lambda event: event.start)
-            counts[lane] = len(events) + sum(map(len, folded[lane]))
+            counts[lane] = len(events) + len(folded[lane].senders)
             sent += counts[lane]
-            _send(producer, lane, [Batch(events, folded[lane])])
+            _send(producer, lane, [Outgoing(events, folded[lane])])
         for lane, tick in enumerate(parsed.ticks(counts)):
             _send(producer, lane, [tick])
     producer.flush(120)
     return sent
 
 
-def _send(producer: Producer, lane: int, told: list[Event | Batch]) -> None:
+def _send(producer: Producer, lane: int, told: list[Event | Outgoing]) -> None:
     for value in encoded(told):
         headers: list[tuple[str, str | bytes | None]] = [(FORMAT_HEADER, format_of(value).encode())]
         while True:

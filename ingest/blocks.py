@@ -21,10 +21,10 @@ from ingest.dialects.quiet_columns import Folded
 from ingest.dialects.request_layout import LOGGER
 from ingest.dialects.text_layout import MARK, whole, whole_end
 from ingest.router import UNROUTED, ClientKey, Directory
+from ingest.rows import NONE, Rows
 from kardia import slowness
 from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
 from kardia.slowness import Windows
-from kardia.stretches import Stretch
 
 AHEAD_MS = 5_000.0
 """A live line may be stamped that far beyond the wall clock of the collector: less than the shortest session that
@@ -73,8 +73,8 @@ class Gathered:
     """Later stamps are of the future. A replay has no clock: then none is."""
     ahead_ms_max: float = 0.0
     """How far the furthest refused line was beyond the wall clock."""
-    stretches: list[Stretch] = field(default_factory=list)
-    """What was folded; those of fetches name no group."""
+    quiet: Rows = NONE
+    """What was folded; fetches name no group."""
 
     def __post_init__(self) -> None:
         """One list per lane."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from ingest.blocks import AHEAD_MS, FUTURE, of_the_future
-from ingest.folded_wire import Batch
+from ingest.folded_wire import Outgoing
 from ingest.metrics import Metrics
 from ingest.offline import tick
 from ingest.outgoing import Lanes, encoded, routed
@@ -315,14 +315,14 @@ class Collector:
         for lane, events in enumerate(own):
             # Back into the order of their positions: readers of the topic recognise a repeat by its position.
             events.sort(key=_position)
-            if folded[lane]:
-                lanes[lane].append(Batch(events, folded[lane]))
+            if len(folded[lane].senders):
+                lanes[lane].append(Outgoing(events, folded[lane]))
             else:
                 lanes[lane] += events
             self._count(events)
-            for stretch in folded[lane]:
-                self._counted[stretch.head.kind] += len(stretch)
-        counts = [len(events) + sum(map(len, folded[lane])) for lane, events in enumerate(own)]
+            for head, count in zip(folded[lane].heads, folded[lane].counts().tolist(), strict=True):
+                self._counted[head.kind] += count
+        counts = [len(events) + len(folded[lane].senders) for lane, events in enumerate(own)]
         self.metrics.lines.inc(gathered.lines)
         self.metrics.nul_bytes.inc(gathered.nul_bytes)
         for reason, number in gathered.ignored.items():

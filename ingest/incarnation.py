@@ -62,14 +62,14 @@ class Incarnation:
         """Complete lines from at most `limit` more bytes; None when there are none. Raises `TruncatedError`."""
         expected = self._before
         read_to = self._splitter.read_to
-        data = os.pread(self._descriptor, len(expected) + limit, read_to - len(expected))
-        if not data.startswith(expected):
+        fresh = os.pread(self._descriptor, limit, read_to)
+        # After it: what stands before these bytes is still there, so they are what was written behind it.
+        if expected and os.pread(self._descriptor, len(expected), read_to - len(expected)) != expected:
             raise TruncatedError
-        fresh = data[len(expected) :]
         self.at_end = len(fresh) < limit
         if not fresh:
             return None
-        self._before = data[-MARK_BYTES:]
+        self._before = fresh[-MARK_BYTES:] if len(fresh) >= MARK_BYTES else (expected + fresh)[-MARK_BYTES:]
         if read_to < HEAD_BYTES:
             self._head = (self._head + fresh)[:HEAD_BYTES]
         if fresh[0] == 0 and read_to == self._splitter.position:

@@ -183,7 +183,7 @@ def _feed(piece: FileRange, dialect: Dialect, gathered: Gathered) -> Iterator[in
 def _parsed(source: str, start: int, end: int, gathered: Gathered, dialect: Dialect) -> ParsedRange:
     stretches: list[list[Stretch]] = [[] for _ in range(gathered.lanes)]
     unrouted: dict[ClientKey, list[Stretch]] = {}
-    for stretch in dialect.quiet.take() if dialect.quiet is not None else ():
+    for stretch in dialect.quiet.take().stretches() if dialect.quiet is not None else ():
         head = stretch.head
         if head.kind in UNROUTED:
             unrouted.setdefault((head.client_id, head.client_host), []).append(stretch)

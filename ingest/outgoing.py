@@ -8,36 +8,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ingest.blocks import Gathered
-from ingest.folded_wire import Batch
+from ingest.folded_wire import Outgoing
 from ingest.router import UNROUTED, Directory
+from ingest.rows import Rows
 from ingest.wire import batches, folded_batches
 from kardia.events import Event, lane_of
-from kardia.stretches import Stretch
 
-Lanes = list[list[Event | Batch]]
+Lanes = list[list[Event | Outgoing]]
 """In order: events, and between them what was folded."""
 
 
-def routed(gathered: Gathered, directory: Directory, lanes: int) -> list[list[Stretch]]:
-    """Stretches by lane. Who speaks for a group is learned of all of them before the first FETCH is routed."""
-    folded: list[list[Stretch]] = [[] for _ in range(lanes)]
-    fetches: list[Stretch] = []
-    for stretch in gathered.stretches:
-        if stretch.head.kind in UNROUTED:
-            fetches.append(stretch)
-        else:
-            directory.learn(stretch.head)
-            folded[lane_of(stretch.head.shard, lanes)].append(stretch)
-    for stretch in fetches:
-        shards = directory.shards_of((stretch.head.client_id, stretch.head.client_host))
+def routed(gathered: Gathered, directory: Directory, lanes: int) -> list[Rows]:
+    """What was folded, by lane. Who speaks for a group is learned of all of it before the first FETCH is routed."""
+    rows = gathered.quiet
+    for head in rows.heads:
+        if head.kind not in UNROUTED:
+            directory.learn(head)
+    by_lane: list[list[list[int]]] = [[[] for _ in rows.heads] for _ in range(lanes)]
+    for place, (head, count) in enumerate(zip(rows.heads, rows.counts().tolist(), strict=True)):
+        fetches = head.kind in UNROUTED
+        shards = directory.shards_of((head.client_id, head.client_host)) if fetches else (head.shard,)
         if not shards:
-            gathered.ignored["unattributed_fetch"] += len(stretch)
+            gathered.ignored["unattributed_fetch"] += count
         for shard in shards:
-            folded[lane_of(shard, lanes)].append(stretch.for_shard(shard))
-    return folded
+            by_lane[lane_of(shard, lanes)][place].append(shard)
+    return [rows.for_shards(shards) for shards in by_lane]
 
 
-def encoded(told: list[Event | Batch]) -> Iterator[bytes]:
+def encoded(told: list[Event | Outgoing]) -> Iterator[bytes]:
     """Records of one lane, in order."""
     single: list[Event] = []
     for one in told:
@@ -45,6 +43,6 @@ def encoded(told: list[Event | Batch]) -> Iterator[bytes]:
             single.append(one)
             continue
         yield from (data for data, _ in batches(single))
-        yield from (data for data, _ in folded_batches(*one))
+        yield from (data for data, _ in folded_batches(one))
         single = []
     yield from (data for data, _ in batches(single))

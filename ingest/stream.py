@@ -164,8 +164,9 @@ class LogStream:
             source = self._source(current)
             self._touched.setdefault(source, current)
             self._gathered.setdefault(source, Gathered(self._lanes, self._directory))
-        for stretch in self.dialect.quiet.take() if self.dialect.quiet is not None else ():
-            self._gathered[stretch.head.source].stretches.append(stretch)
+        if self.dialect.quiet is not None:
+            for source, rows in self.dialect.quiet.take().by_source().items():
+                self._gathered[source].quiet = rows
         for source, incarnation in self._touched.items():
             if incarnation.last_at_ms > self._not_after_ms:
                 incarnation.last_at_ms = 0.0  # saved by a version that believed any stamp

@@ -13,9 +13,10 @@ import msgspec
 
 from ingest import folded_wire
 from ingest.errors import BatchError
-from ingest.folded_wire import Batch, is_folded
+from ingest.folded_wire import Batch, Outgoing, is_folded
+from ingest.rows import Numbers
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind
-from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START, Stretch
+from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START
 
 FORMAT_HEADER = "kardia-format"
 CLUSTER_HEADER = "kardia-cluster"
@@ -108,7 +109,7 @@ def decode_folded(data: bytes) -> Batch:
     return batch
 
 
-def _are_possible(rows: folded_wire.Matrix) -> bool:
+def _are_possible(rows: Numbers) -> bool:
     """The same of the numbers of folded requests."""
     starts, ends, logged = rows[:, START], rows[:, END], rows[:, LOGGED]
     others = rows[:, ARRIVED] + rows[:, HANDLED] + rows[:, DECIDED]
@@ -155,33 +156,34 @@ def batches(events: Iterable[Event]) -> Iterator[tuple[bytes, int]]:
         yield from _halves(pending)
 
 
-def folded_batches(events: list[Event], stretches: list[Stretch]) -> Iterator[tuple[bytes, int]]:
-    """The same of events some of which are folded, all of one range of positions: each record holds all there is up to
-    a position, so that a reader that stopped between two goes on behind the first."""
-    total = len(events) + sum(map(len, stretches))
-    if total < FOLDS * (len(events) + len(stretches)):
-        yield from batches(Batch(events, stretches).unfolded())
+def folded_batches(outgoing: Outgoing) -> Iterator[tuple[bytes, int]]:
+    """The same of events and of quiet requests among them, all of one range of positions: each record holds all there
+    is up to a position, so that a reader that stopped between two goes on behind the first."""
+    events, rows = outgoing
+    total = len(events) + len(rows.senders)
+    if total < FOLDS * (len(events) + len(rows.heads)):
+        yield from batches(Batch(events, rows.stretches()).unfolded())
         return
-    yield from _folded_parts(Batch(events, stretches))
+    number = -(-total // MAX_FOLDED_EVENTS)
+    for part in folded_wire.parts(outgoing, number) if number > 1 else [outgoing]:
+        yield from _folded_halves(part)
 
 
-def _folded_parts(batch: Batch) -> Iterator[tuple[bytes, int]]:
-    if not batch.stretches:
-        yield from batches(batch.events)
+def _folded_halves(outgoing: Outgoing) -> Iterator[tuple[bytes, int]]:
+    events, rows = outgoing
+    if not len(rows.senders):
+        yield from batches(events)
         return
-    count = batch.size()
-    parts = folded_wire.parts(batch, -(-count // MAX_FOLDED_EVENTS)) if count > MAX_FOLDED_EVENTS else [batch]
-    if len(parts) == 1:
-        try:
-            data = folded_wire.encode(batch.events, batch.stretches)
-        except _ENCODING_ERRORS:
-            data = folded_wire.encode([_encodable(event) for event in batch.events], batch.stretches)
-        parts = folded_wire.parts(batch, 2) if len(data) > MAX_BYTES else parts
-        if len(parts) == 1:
-            yield data, count
-            return
-    for part in parts:
-        yield from _folded_parts(part)
+    try:
+        data = folded_wire.encode(events, rows)
+    except _ENCODING_ERRORS:
+        data = folded_wire.encode([_encodable(event) for event in events], rows)
+    halves = folded_wire.parts(outgoing, 2) if len(data) > MAX_BYTES else []
+    if len(halves) < 2:
+        yield data, len(events) + len(rows.senders)
+        return
+    for half in halves:
+        yield from _folded_halves(half)
 
 
 def _same_line(event: Event, other: Event) -> bool:

@@ -18,8 +18,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-FORMAT_VERSION = 2
-"""Version of what travels through the topic; a reader refuses a higher one. 2 has folded batches beside those of 1."""
+FORMAT_VERSION = 3
+"""Version of what travels through the topic; a reader refuses a higher one. 3 has folded batches beside those of 1; 2
+had them in another form, in no release, and is refused as well."""
 
 DEFAULT_OFFSETS_PARTITIONS = 50
 """`offsets.topic.num.partitions` of a cluster that did not change it."""

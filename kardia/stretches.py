@@ -28,7 +28,8 @@ size, which is among the numbers."""
 
 
 class Stretch:
-    """Who, and `FIELDS` of each request one after the other. The head's own numbers are those of the first request."""
+    """Who, and `FIELDS` of each request one after the other. The head's own position, instants and detail say
+    nothing."""
 
     __slots__ = ("head", "numbers")
 

@@ -1,24 +1,17 @@
-"""A block of lines looked at all at once, and requests that are being put into stretches, in columns: who sent each of
-them, and its numbers. They are made into stretches at the end, those of all senders at once.
+"""A block of lines looked at all at once, and the columns that quiet requests are gathered in, with who sent them.
 
 It must not know what a line says. A row costs `WIDTH` numbers and one for its sender, whatever the line was.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ingest.rows import NONE, Numbers, Places, Rows
 from kardia.events import Event
-from kardia.stretches import START, Stretch
-
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
-"""`kardia.stretches.FIELDS` of some requests, a row each; or one of the columns."""
-Places = np.ndarray[Any, np.dtype[np.int64]]
-"""Numbers of lines in a block, bytes in it, or numbers of senders."""
 
 
 class Folded(NamedTuple):
@@ -71,27 +64,44 @@ class Block:
         return every[places]
 
 
-class Columns:
-    """Rows by sender, in any order."""
+MET_MAX = 10_000
+"""Senders that are remembered from one taking to the next: some 10 MB."""
 
-    __slots__ = ("_heads", "_rows", "_senders", "place_of")
+
+class Columns:
+    """Rows by sender."""
+
+    __slots__ = ("_heads", "_met", "_rows", "_senders", "place_of")
 
     def __init__(self) -> None:
         """Begin with nobody."""
         self.place_of: dict[Hashable, int] = {}
         """What the lines of a sender have in common -> its number."""
+        self._met: dict[Hashable, Event] = {}
         self._heads: list[Event] = []
         self._senders: list[Places] = []
         self._rows: list[Numbers] = []
 
     def begin(self, key: Hashable, head: Event) -> int:
-        """A sender that was not met before, with its first request."""
+        """A sender that has no number yet, with a request of it."""
+        if len(self._met) >= MET_MAX:
+            self._met.clear()
+        self._met[key] = head
+        place = self.place_of[key] = len(self._heads)
+        self._heads.append(head)
+        return place
+
+    def begin_again(self, key: Hashable) -> int:
+        """The same of a sender that was met before, -1 if it was not or is forgotten."""
+        head = self._met.get(key)
+        if head is None:
+            return -1
         place = self.place_of[key] = len(self._heads)
         self._heads.append(head)
         return place
 
     def add(self, senders: Places, rows: Numbers) -> None:
-        """Rows and the number of the sender of each. Those of a sender come in the order of the log."""
+        """Rows and the number of the sender of each, in the order of the log."""
         self._senders.append(senders)
         self._rows.append(rows)
 
@@ -99,21 +109,10 @@ class Columns:
         """Rows that are held."""
         return sum(map(len, self._senders))
 
-    def take(self) -> list[Stretch]:
-        """Stretches in the order of their first lines; all is forgotten."""
+    def take(self) -> Rows:
+        """All of them; numbers of senders are given anew."""
         if not self._rows:
-            return []
-        senders, rows = np.concatenate(self._senders), np.concatenate(self._rows)
-        rows = rows[np.argsort(senders, kind="stable")]
-        counts = np.bincount(senders, minlength=len(self._heads))  # nobody has none: begun with a row
-        ends = np.cumsum(counts)
-        begins = ends - counts
-        in_order = np.argsort(rows[begins, START], kind="stable")
-        stretches = [
-            Stretch(self._heads[place], array("d", rows[begin:end].tobytes()))
-            for place, begin, end in zip(
-                in_order.tolist(), begins[in_order].tolist(), ends[in_order].tolist(), strict=True
-            )
-        ]
+            return NONE
+        taken = Rows(self._heads, np.concatenate(self._senders), np.concatenate(self._rows))
         self.place_of, self._heads, self._senders, self._rows = {}, [], [], []
-        return stretches
+        return taken

@@ -1,7 +1,7 @@
-"""Heartbeats and fetches put into stretches, a block of lines at a time: no object is kept for each of them.
+"""Heartbeats and fetches put into columns, a block of lines at a time: no object is kept for each of them.
 
-They are nearly all of a request log. A stretch is found by everything that the lines of one sender have in common; what
-is left of a line is seven numbers. A line that says more than "as before" (another API, an error, a follower's fetch,
+They are nearly all of a request log. A sender is known by everything that its lines have in common; what is left of a
+line is seven numbers. A line that says more than "as before" (another API, an error, a follower's fetch,
 anything unusual) is handed back, to be read by itself.
 
 Where lines end, what they begin and end with and when they were stamped is found for all lines of a block at once. A
@@ -22,17 +22,18 @@ import numpy as np
 
 from ingest.dialects import request_shapes as shapes
 from ingest.dialects.line_patterns import TIMES, Patterns
-from ingest.dialects.quiet_columns import Block, Columns, Folded, Numbers, Places
+from ingest.dialects.quiet_columns import Block, Columns, Folded
 from ingest.dialects.quiet_text import HEAD_END, Quiet
 from ingest.dialects.request_events import Builder, RequestEvents
 from ingest.dialects.request_layout import JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
 from ingest.dialects.request_text import RequestText
 from ingest.dialects.text_layout import HEAD
 from ingest.dialects.text_layout import MARK as TEXT_MARK
+from ingest.rows import Numbers, Places, Rows
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import SILENCE_MS, Event, Kind
 from kardia.slowness import SLOW_MS
-from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START, WIDTH, Stretch
+from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START, WIDTH
 
 _pack = Struct(f"{WIDTH}d").pack
 _HEARTBEAT, _FETCH = int(Kind.HEARTBEAT), int(Kind.FETCH)
@@ -97,7 +98,7 @@ class _Decoded:
 
 
 class QuietLines:
-    """The stretches that are being filled."""
+    """The columns that are being filled."""
 
     def __init__(
         self,
@@ -107,7 +108,7 @@ class QuietLines:
         least_bytes: int = 0,
         patterns: Patterns | None = None,
     ) -> None:
-        """`single` builds the head of a stretch, `text` that of one of text lines. Shorter blocks than `least_bytes`
+        """`single` builds the head of a sender, `text` that of one of text lines. Shorter blocks than `least_bytes`
         are better read line by line. `patterns`: with what lines are recognised; None: all are decoded."""
         self.least_bytes = least_bytes
         self._stamps = stamps
@@ -123,8 +124,8 @@ class QuietLines:
         """Key of a recognised line of a source -> number of its sender."""
         self._known_of = ""
 
-    def take(self) -> list[Stretch]:
-        """Stretches in the order of their first lines; all is forgotten."""
+    def take(self) -> Rows:
+        """What has been folded, in the order of the log. Only who sent it is remembered."""
         self._known = {}
         return self._columns.take()
 
@@ -260,7 +261,9 @@ class QuietLines:
                 self._known[key] = begun
             return begun
         known = self._columns.place_of.get(key)
-        if known is not None:
+        if known is None:
+            known = self._columns.begin_again(key)
+        if known >= 0:
             return known
         decode, build = self._single[kind]
         begin, end = int(block.begins[number]) + start, int(block.ends[number]) + start + 1
@@ -319,6 +322,8 @@ class QuietLines:
             return -1
         sender = self._columns.place_of.get(key)
         if sender is None:
+            sender = self._columns.begin_again(key)
+        if sender < 0:
             head = self._text.read(line, JSON_AT, source, start, end, at_ms)
             if not isinstance(head, Event):
                 return -1
@@ -389,7 +394,7 @@ def _fetches(block: Block, lines: Places, source: str) -> _Found:
                 for line in parsed
             ]
         )
-        found.sizes.extend([_fetched_bytes(line.response) for line in parsed])
+        found.sizes.extend([_fetched_bytes(line.response) if line.response.responses else 0 for line in parsed])
     return found.ended()
 
 

@@ -103,7 +103,7 @@ class Careful(Observer):
         self._tell(event, why)
 
     def _accept_stretch(self, stretch: Stretch) -> tuple[Source, int]:
-        head = stretch.head
+        head = next(stretch.events())
         key = ("stretch", *_position(head))
         why = self.left_out.get(key)
         if why is None:

@@ -35,7 +35,7 @@ def read(
     splitter = Splitter(start)
     for at in range(0, len(data), block_bytes):
         read_cut(dialect, splitter.feed(data[at : at + block_bytes]), SOURCE, gathered)
-    stretches = dialect.quiet.take() if dialect.quiet is not None else []
+    stretches = dialect.quiet.take().stretches() if dialect.quiet is not None else []
     events = [event for lane in gathered.events for event in lane]
     events += [event for waiting in gathered.unrouted.values() for event in waiting]
     events += [event for stretch in stretches for event in stretch.events()]
@@ -149,6 +149,6 @@ def test_a_file_folds_from_its_first_line_on() -> None:
     assert dialect.quiet is not None
     gathered = Gathered(LANES, Directory())
     read_cut(dialect, Splitter().feed(data), SOURCE, gathered)
-    (stretch,) = dialect.quiet.take()
+    (stretch,) = dialect.quiet.take().stretches()
     assert (len(stretch), stretch.head.kind, gathered.lines) == (10, Kind.HEARTBEAT, 10)
-    assert dialect.quiet.take() == []
+    assert dialect.quiet.take().stretches() == []

@@ -118,7 +118,7 @@ def test_a_throttled_heartbeat_says_so_and_is_not_folded() -> None:
     single: list[Event] = gathered.events[0]
     assert [event.detail for event in single] == [{"throttle_ms": 1_500.0}]
     assert dialect.quiet is not None
-    assert [len(stretch) for stretch in dialect.quiet.take()] == [2]
+    assert [len(stretch) for stretch in dialect.quiet.take().stretches()] == [2]
 
 
 def test_a_window_counts_between_two_instants_only_when_it_is_over() -> None:

@@ -51,7 +51,7 @@ def events_of(text: str, *, fold: bool = False) -> tuple[list[Event], Gathered]:
     if rest:
         read_last(dialect, rest, "b/request/i", cut.start, gathered)
     found = gathered.events[0] + [event for events in gathered.unrouted.values() for event in events]
-    for stretch in dialect.quiet.take() if dialect.quiet is not None else ():
+    for stretch in dialect.quiet.take().stretches() if dialect.quiet is not None else ():
         found.extend(stretch.events())
     return sorted(found, key=lambda event: event.start), gathered
 
