@@ -15,7 +15,7 @@ from ingest.router import Directory
 from kardia.coordinator.behaviour import behaviour_of
 from kardia.coordinator.coordinator import Coordinator
 from kardia.coordinator.operations import Heartbeat, Join, Sync
-from kardia.events import DEFAULT_LANES, Event, lane_of
+from kardia.events import DEFAULT_LANES, Event, for_shard, lane_of
 from kardia.observe import Observer, ObserverSettings
 from kardia.stretches import Stretch
 
@@ -62,7 +62,7 @@ def _steps(log: Path, fold: bool) -> tuple[list[tuple[list[Event], list[Stretch]
             lanes[lane][1].extend(stretches)
         for client_id, host, unrouted in piece.unrouted:
             for shard in directory.shards_of((client_id, host)):
-                lanes[lane_of(shard)][0].extend(event._replace(shard=shard) for event in unrouted)
+                lanes[lane_of(shard)][0].extend(for_shard(event, shard) for event in unrouted)
         for client_id, host, found in piece.unrouted_stretches:
             for shard in directory.shards_of((client_id, host)):
                 lanes[lane_of(shard)][1].extend(stretch.for_shard(shard) for stretch in found)

@@ -5,7 +5,7 @@
     3 send      a *flush*: the events of every lane, then a tick per source, one or more records per lane
     4 acknowledged  by the topic, every record of the flush and of all flushes before it
     5 positions in memory become those taken at the flush
-    6 save      temporary file, fsync, rename, fsync (see `ingest.positions`), at most once a second
+    6 save      temporary file, fsync, rename, fsync (see `ingest.positions`), at most once in two seconds
 
 A crash between any two steps repeats lines, with the same ids, and loses none. Reading pauses while `MAX_IN_FLIGHT`
 records wait for the topic, so memory stays flat when it is away. Clock, topic and offsets come through `ingest.ports`;
@@ -29,7 +29,7 @@ from ingest.ports import Clock, Ends, Records, Samples, Sessions, Topic
 from ingest.positions import Positions, SavedDirectory, Store
 from ingest.router import Directory
 from ingest.stream import Covered, LogStream
-from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
+from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, for_shard, lane_of, stream_of
 
 FLUSH_MS = 80
 """So long after the flush before, the first round that has events sends them."""
@@ -40,7 +40,7 @@ BEHIND_MS = 500
 TICK_MS = 1_000
 """A tick is due at least this often: the observer fires no deadline that no tick has passed."""
 
-SAVE_MS = 1_000
+SAVE_MS = 2_000
 """Positions are saved at most this often; a crash repeats about so much."""
 
 CLIENTS_MS = 30_000
@@ -311,7 +311,7 @@ class Collector:
             if not shards:
                 gathered.ignored["unattributed_fetch"] += len(events)
             for shard in shards:
-                own[lane_of(shard, self.lanes)] += [event._replace(shard=shard) for event in events]
+                own[lane_of(shard, self.lanes)] += [for_shard(event, shard) for event in events]
         for lane, events in enumerate(own):
             # Back into the order of their positions: readers of the topic recognise a repeat by its position.
             events.sort(key=_position)

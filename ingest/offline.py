@@ -36,7 +36,7 @@ from ingest.dialects.line_patterns import Patterns
 from ingest.offsets_records import record_events
 from ingest.planning import RANGE_BYTES, FileRange, dialect_for, plan
 from ingest.router import UNROUTED, ClientKey, Directory
-from kardia.events import ALL_SHARDS, Event, Kind, lane_of
+from kardia.events import ALL_SHARDS, Event, Kind, for_shard, lane_of
 from kardia.stretches import Stretch
 
 MAX_RECORD_LINE_BYTES = 64 * 1024 * 1024
@@ -222,7 +222,7 @@ def route(piece: ParsedRange, directory: Directory) -> dict[int, list[Event]]:
         if not shards:
             unattributed += len(events)
         for shard in shards:
-            routed[lane_of(shard, lanes)].extend([event._replace(shard=shard) for event in events])
+            routed[lane_of(shard, lanes)].extend([for_shard(event, shard) for event in events])
     piece.unrouted = []
     if unattributed:
         piece.ignored = dict(Counter(piece.ignored) + Counter(unattributed_fetch=unattributed))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ingest.blocks import Gathered
 from ingest.folded_wire import Outgoing
 from ingest.router import UNROUTED, Directory
-from ingest.rows import Rows
+from ingest.rows import NONE, Rows
 from ingest.wire import batches, folded_batches
 from kardia.events import Event, lane_of
 
@@ -21,6 +21,8 @@ Lanes = list[list[Event | Outgoing]]
 def routed(gathered: Gathered, directory: Directory, lanes: int) -> list[Rows]:
     """What was folded, by lane. Who speaks for a group is learned of all of it before the first FETCH is routed."""
     rows = gathered.quiet
+    if not rows.heads:
+        return [NONE] * lanes
     for head in rows.heads:
         if head.kind not in UNROUTED:
             directory.learn(head)

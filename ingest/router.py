@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kardia.events import Event, Kind
+from kardia.events import Event, Kind, for_shard
 
 ClientKey = tuple[str, str]
 """client.id and address."""
@@ -83,4 +83,4 @@ class Directory:
 
     def route(self, event: Event) -> list[Event]:
         """Copies of an event that names no group, one for each shard its client may speak for."""
-        return [event._replace(shard=shard) for shard in self.shards_of((event.client_id, event.client_host))]
+        return [for_shard(event, shard) for shard in self.shards_of((event.client_id, event.client_host))]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kardia.events import Event
+from kardia.events import Event, for_shard
 from kardia.stretches import START, WIDTH, Stretch
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -82,7 +82,7 @@ class Rows(NamedTuple):
         """The requests of each head once for each of its shards, `shards` having them by head."""
         copies = np.array([len(of_head) for of_head in shards], np.int64)
         heads = [
-            head if head.shard == shard else head._replace(shard=shard)
+            head if head.shard == shard else for_shard(head, shard)
             for head, of_head in zip(self.heads, shards, strict=True)
             for shard in of_head
         ]

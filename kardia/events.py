@@ -18,6 +18,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+_new = tuple.__new__
+
 FORMAT_VERSION = 3
 """Version of what travels through the topic; a reader refuses a higher one. 3 has folded batches beside those of 1; 2
 had them in another form, in no release, and is refused as well."""
@@ -313,6 +315,11 @@ IGNORE_REASONS = (
     "unknown_record",
 )
 """Closed list of reasons why a line gives no event: not an error, but counted."""
+
+
+def for_shard(event: Event, shard: int) -> Event:
+    """The same event for another shard; `_replace` takes four times as long."""
+    return _new(Event, (event[0], shard, *event[2:]))
 
 
 def event_id(event: Event) -> str:

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterator
 from operator import itemgetter
 
-from kardia.events import Event, Kind
+from kardia.events import Event, Kind, for_shard
 
 FIELDS = ("start", "end", "logged_at_ms", "arrived_at_ms", "handled_at_ms", "decided_at_ms", "bytes")
 """The numbers of one request in this order; `bytes` is the size of the records in the answer to a FETCH, else 0."""
@@ -64,4 +64,4 @@ class Stretch:
 
     def for_shard(self, shard: int) -> Stretch:
         """The same requests as events of another shard. The numbers are shared: nobody changes them."""
-        return Stretch(self.head._replace(shard=shard), self.numbers)
+        return Stretch(for_shard(self.head, shard), self.numbers)

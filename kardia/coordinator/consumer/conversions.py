@@ -188,6 +188,7 @@ def _as_classic(member: Member) -> ClassicMember:
 def downgrade(shard: Shard, classic: ClassicGroup, rebalance: bool) -> None:
     """A converted group is stored, and rebalances if so. Its generation is the epoch of the group before."""
     group = shard.groups.pop(classic.group_id)
+    shard.listed.setdefault(group.group_id, set()).update(group.subscriptions(group.members.values()))
     shard.classic.groups[classic.group_id] = classic
     classic.offsets = group.offsets
     shard.happen(classic.group_id, "downgraded")

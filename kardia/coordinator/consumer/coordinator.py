@@ -75,6 +75,7 @@ class ConsumerCoordinator(Stepped):
         except StuckError:
             self._shard.answer(operation.number, ErrorCode.UNKNOWN_SERVER_ERROR)
             self._shard.classic.failed[operation.number] = ErrorCode.UNKNOWN_SERVER_ERROR
+        topics_and_loading.unlist(self._shard)
 
     def group_ids(self) -> tuple[str, ...]:
         """Groups in memory, sorted."""
@@ -152,6 +153,7 @@ class ConsumerCoordinator(Stepped):
             return
         if kind in (SESSION, REBALANCE) or (member_id and kind in (JOIN, SYNC)):
             leaves.timer_fired(shard, timer)
+            topics_and_loading.unlist(shard)
             return
         classic = shard.classic.groups.get(group_id)
         if classic is None or (kind == TimerKind.SYNC and not classic.pending_sync):

@@ -60,6 +60,9 @@ class Shard:
         """Of the cluster's topics; grows with every change."""
         self.created_version = 0
         """Version in which a topic was created last, or in which the shard was loaded."""
+        self.listed: dict[str, set[str]] = {}
+        """By group: topics that it is still told changes of, as it subscribed to them when it became a classic group:
+        Kafka takes it out of that list only where a consumer group of its name unsubscribes."""
         self.tasks: list[Task] = []
         self.answers: list[Any] = self.classic.answers
         self.happenings: list[Happening] = self.classic.happenings

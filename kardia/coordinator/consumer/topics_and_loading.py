@@ -30,7 +30,7 @@ def change_topics(shard: Shard, request: Topics) -> None:
         shard.created_version = shard.version
     gone = {one.topic_id for one in old.values()} - {one.topic_id for one in new.values()}
     for group in shard.groups.values():
-        if any(group.is_subscribed(name) for name in changed):
+        if changed & shard.listed.get(group.group_id, set()) or any(group.is_subscribed(name) for name in changed):
             group.refreshed = False
     with_offsets: list[ConsumerGroup | ClassicGroup] = [*shard.groups.values(), *shard.lost.values()]
     for one in (*with_offsets, *shard.classic.groups.values()):
@@ -39,6 +39,16 @@ def change_topics(shard: Shard, request: Topics) -> None:
             if topic is not None and topic.topic_id in gone and offset.topic_id in ("", topic.topic_id):
                 del one.offsets[place]
                 shard.classic.records.drop_offsets(one.group_id, [place])
+
+
+def unlist(shard: Shard) -> None:
+    """After each step: what a consumer group subscribes to is listed by that, and no longer than that."""
+    for group_id, names in list(shard.listed.items()):
+        group = shard.groups.get(group_id)
+        if group is not None:
+            names.difference_update(group.subscriptions(group.members.values()))
+        if not names:
+            del shard.listed[group_id]
 
 
 def configure(shard: Shard, request: Configure) -> None:
@@ -79,5 +89,6 @@ def unload(shard: Shard, operation: Unload) -> None:
     shard.timers.clear()
     shard.rebalance_epochs.clear()
     shard.tasks.clear()
+    shard.listed.clear()
     for group in shard.groups.values():
         group.refreshed, group.refreshed_epoch = False, 0
