@@ -29,6 +29,7 @@ KEPT: dict[str, Any] = {
     "told_session_ms": dict[str, int],
     "told_group_session_ms": dict[str, dict[str, int]],
     "began_at": float,
+    "known": float,
     "has_forgotten": bool,
     "empty_since": dict[str, float],
     "deleted_since": dict[str, float],

@@ -57,6 +57,7 @@ public class Crowd {
                         Map.of(new ConfigResource(ConfigResource.Type.GROUP, told[2]), changes)).all().get();
                 }
                 case "delete" -> admin.deleteConsumerGroups(List.of(told[2])).all().get();
+                case "drop" -> admin.deleteTopics(List.of(told[2])).all().get();
                 case "grow" -> admin.createPartitions(
                     Map.of(told[2], NewPartitions.increaseTo(Integer.parseInt(told[3])))).all().get();
                 case "create" -> admin.createTopics(

@@ -205,6 +205,52 @@ _LONG_POLLS: tuple[tuple[float, Step], ...] = (
 )
 """Poll timeouts of the other two protocols, and closes beside them."""
 
+_RESTARTS: tuple[tuple[float, Step], ...] = (
+    (0, "start re-a rd-consumer re"),
+    (0, "start re-b rd-consumer re"),
+    (0, "start re-c consumer re"),
+    (1, "start rs-a share reshare"),
+    (1, "start rs-b share-alone reshare"),
+    (2, "start rm-a classic remix"),
+    (2, "start rm-b classic-alone remix"),
+    (3, "start rt-a streams reapp"),
+    (3, "start rt-b streams reapp"),
+    (10, "start rm-c consumer remix"),
+    (26, "breaks re"),
+    (27, "kill re-b"),
+    (27, "kill rs-b"),
+    (27, "kill rm-b"),
+    (27, "kill rt-b"),
+    (31, "mends"),
+    (56, "breaks re"),
+    (74, "mends"),
+)
+"""The only broker is killed twice, for less and for more than a session; of each group one member dies meanwhile."""
+
+_EDGES: tuple[tuple[float, Step], ...] = (
+    (0, "start full-a consumer full"),
+    (0, "start full-b rd-consumer full"),
+    (1, "start full-c consumer full"),
+    (9, "start full-d rd-consumer full"),
+    (14, "do full-c close"),
+    (18, "start full-e consumer full"),
+    (2, "start as-a consumer plan group.remote.assignor=range"),
+    (2, "start as-b consumer plan group.remote.assignor=uniform"),
+    (20, "start as-c consumer plan group.remote.assignor=range"),
+    (3, "start sk-a rd-consumer seats instance-id=s"),
+    (3, "start sk-b consumer seats group.instance.id=t"),
+    (16, "kill sk-a"),
+    (20, "start sk-c rd-consumer seats instance-id=s"),
+    (34, "start sk-d rd-consumer seats instance-id=s"),
+    (40, "do sk-b close"),
+    (5, "start gone-a consumer gone topics=refunds,orders"),
+    (5, "start gone-b consumer gone topics=re:ref.*"),
+    (24, "admin drop refunds"),
+    (44, "admin create refunds 3"),
+    (48, "do gone-b close"),
+)
+"""A full group, assignors that change, a seat whose owner was killed, a topic that goes and comes again."""
+
 STORIES = {
     "e01_lives": Story(
         "consumer groups: SIGSTOP shorter and longer than a session, poll timeouts, rolling restarts, two joins",
@@ -224,5 +270,12 @@ STORIES = {
     "e04_share": Story("share groups: one killed while another stalls; SIGSTOP; a subscription changes", _SHARE, 62),
     "e05_streams": Story("a streams group: join, kill, SIGSTOP, close", _STREAMS, 72),
     "e07_long_polls": Story("share and streams groups: a poll interval that runs out", _LONG_POLLS, 54),
+    "e08_restarts": Story("all protocols: their only broker is killed twice and comes back", _RESTARTS, 100),
+    "e09_edges": Story(
+        "consumer groups: full, with other assignors, with a seat that is taken, a topic that is deleted",
+        _EDGES,
+        66,
+        settings={"group.consumer.max.size": "3"},
+    ),
     "e06_breaks": Story("three brokers, the coordinator of a consumer group is killed and comes back", _BREAKS, 62, 3),
 }

@@ -83,6 +83,12 @@ def test_a_simulated_story_is_told_the_same_with_restarts(version: str, scenario
     assert observe(run, between_steps=restored).rows == observe(run).rows
 
 
+def test_when_something_was_known_is_told_the_same_with_restarts() -> None:
+    """A record waits for the request of its operation, and is taken in a step in which nothing else comes before it."""
+    run = play("4.1.2", 88001, 5, SCENARIOS["consumer, gaps"])
+    assert observe(run, between_steps=restored).rows == observe(run).rows
+
+
 def moved_house(*, leaves: bool) -> Scene:
     """A member joins from one address and, when the group rebalances, from another one; later it may leave."""
     scene = Scene()
