@@ -146,6 +146,7 @@ def _take_brokers(observer: Observer, before: Sequence[Observer]) -> None:
             observer.timers.setdefault(broker, [])
     observer.began_at = min((old.began_at for old in before if old.began_at >= 0), default=NEVER)
     observer.has_forgotten = any(old.has_forgotten for old in before)
+    observer.known = max(old.known for old in before)
     observer.sampled_at = max(old.sampled_at for old in before)
     observer.samples_left = min(old.samples_left for old in before)
 
@@ -161,6 +162,7 @@ def _take_sources(observer: Observer, before: Sequence[Observer]) -> None:
             found.since_tick = max(found.since_tick, stream.since_tick)
             found.begins_at = max(found.begins_at, stream.begins_at)
             found.ends_at = max(found.ends_at, stream.ends_at)
+            found.usual_gap_ms = max(found.usual_gap_ms, stream.usual_gap_ms)
         for broker in old.queues:
             observer.queues.setdefault(broker, [])
     for old in before:
@@ -179,6 +181,8 @@ def _give_groups(old: Observer, made: Sequence[Observer]) -> None:
         for timer in timers:
             if timer[1] in place:
                 made[place[timer[1]]].timers[broker].append(timer)
+    for group_id in old.awaiting & place.keys():
+        made[place[group_id]].awaiting.add(group_id)
     for name in ("empty_since", "deleted_since"):
         for group_id, at in getattr(old, name).items():
             getattr(made[place[group_id]], name)[group_id] = at

@@ -556,7 +556,7 @@ class Observer(Intake):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything held, as plain values: lists, dictionaries, strings, numbers."""
-        return keeping.snapshot(self) | {"now": self._now}
+        return keeping.snapshot(self) | {"now": self._now, "awaiting": sorted(self.awaiting)}
 
     @classmethod
     def restore(cls, settings: ObserverSettings, lane: int, state: dict[str, Any]) -> Self:
@@ -564,11 +564,7 @@ class Observer(Intake):
         observer = cls(settings, lane)
         keeping.restore(observer, state)
         observer._now = state["now"]
-        observer.awaiting = {
-            group.group_id
-            for group in observer.groups.values()
-            if group.deferred and (group.modern is not None or group.deferred[0].kind == Kind.MODERN_HEARTBEAT)
-        }
+        observer.awaiting = set(state["awaiting"])
         return observer
 
     def clocks(self) -> dict[str, float]:

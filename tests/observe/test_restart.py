@@ -83,9 +83,10 @@ def test_a_simulated_story_is_told_the_same_with_restarts(version: str, scenario
     assert observe(run, between_steps=restored).rows == observe(run).rows
 
 
-def test_when_something_was_known_is_told_the_same_with_restarts() -> None:
-    """A record waits for the request of its operation, and is taken in a step in which nothing else comes before it."""
-    run = play("4.1.2", 88001, 5, SCENARIOS["consumer, gaps"])
+@pytest.mark.parametrize(("seed", "scenario"), [(88001, "consumer, gaps"), (93001, "migration")])
+def test_what_waits_for_records_is_told_the_same_with_restarts(seed: int, scenario: str) -> None:
+    """It is taken where nothing else came before it in a step, and its group may have become a classic one since."""
+    run = play("4.1.2", seed, 5, SCENARIOS[scenario])
     assert observe(run, between_steps=restored).rows == observe(run).rows
 
 
