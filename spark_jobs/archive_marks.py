@@ -19,6 +19,7 @@ from spark_jobs.archive_once import Marks, moved
 from spark_jobs.archive_rows import lane_of_row
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import open_table
+from stores.datasets import dataset_of
 
 KEEP_MARKS = 20
 """Marks of so many batches stay, as many as Spark keeps of its own log."""
@@ -109,7 +110,7 @@ def advanced(marks: LaneMarks, tables: Folder, batch_id: int, lanes: int) -> tup
 def _written(tables: Folder, batch_id: int) -> list[tuple[str, int, int]]:
     """Source, shard and highest start of what a batch has in the table."""
     with duckdb.connect() as connection:
-        connection.register("written", open_table(tables, EVENTS.name).to_pyarrow_dataset())
+        connection.register("written", dataset_of(open_table(tables, EVENTS.name)))
         return connection.execute(
             "SELECT source, shard, max(start) FROM written WHERE batch_id = ? GROUP BY ALL ORDER BY ALL", [batch_id]
         ).fetchall()

@@ -26,6 +26,7 @@ from kardia.tables import DISAGREEMENTS, PROGRESS, TABLES
 from kardia.upkeep import surviving
 from spark_jobs.schemas import ARROW_SCHEMAS
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, is_there, open_table
+from stores.datasets import dataset_of
 
 KEPT = "kardia-kept/"
 """Application of the transactions that say from when on a table is whole, with the name of the cluster."""
@@ -68,7 +69,7 @@ def newest(tables: Folder, now_ms: int) -> dict[str, int]:
 
     def look() -> list[tuple[str, int]]:
         with _database() as found:
-            found.register("rows", open_table(tables, PROGRESS.name).to_pyarrow_dataset())
+            found.register("rows", dataset_of(open_table(tables, PROGRESS.name)))
             return found.execute("SELECT cluster_id, max(complete_to_ms) FROM rows GROUP BY ALL").fetchall()
 
     return {cluster: min(at_ms, now_ms) for cluster, at_ms in surviving(look)}
@@ -119,7 +120,7 @@ def _put_back(table: DeltaTable, name: str, due: Cutoffs, old: str) -> pa.Table 
     if name not in KEYS and name != PROGRESS.name:
         return ARROW_SCHEMAS[name].empty_table()
     with _database() as found:
-        found.register("all_rows", table.to_pyarrow_dataset())
+        found.register("all_rows", dataset_of(table))
         found.execute(f"CREATE TEMP VIEW old AS SELECT * FROM all_rows WHERE {old}")  # noqa: S608 - quoted
         [[count]] = found.execute("SELECT count(*) FROM old").fetchall()
         put_back = found.sql(_sums() if name == PROGRESS.name else _standing(name, due)).to_arrow_table()

@@ -11,6 +11,7 @@ from kardia.locations import Folder
 from kardia.tables import TABLES
 from kardia.upkeep import surviving
 from spark_jobs.writers.tables import is_there, open_table
+from stores.datasets import dataset_of
 
 
 @dataclass
@@ -56,7 +57,7 @@ def _count(summary: Summary, directory: Folder, first_batch: int) -> Summary:
         for name in ("members", "rebalances", "disagreements"):
             if not is_there(directory, name):
                 return summary
-            connection.register(f"all_{name}", open_table(directory, name).to_pyarrow_dataset())
+            connection.register(f"all_{name}", dataset_of(open_table(directory, name)))
             connection.execute(
                 f"CREATE VIEW {name} AS SELECT * FROM all_{name} WHERE batch_id >= {int(first_batch)}"  # noqa: S608
             )
