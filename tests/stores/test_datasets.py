@@ -1,7 +1,8 @@
 """A query over files that Python opens, beside threads that read them.
 
 Goal: no scan stands still for good. Method: a process of its own, in which opening a file takes a moment, asks again
-and again over sixty files. With `pyarrow` in place of `ours` one such process in seven stood still when this was written.
+and again over sixty files. With `pyarrow` in place of `ours` one such process in seven stood still when this was
+written.
 """
 
 from __future__ import annotations

@@ -78,6 +78,8 @@ RECORDED_EPOCHS = (
     "e05_streams-4.2.1",
     "e06_breaks-4.4.0",
     "e07_long_polls-4.4.0",
+    "e08_restarts-4.3.1",
+    "e09_edges-4.2.1",
 )
 """Of groups with epochs, many in one story, recorded by `tests/corpora/epochs_recording.py`."""
 
