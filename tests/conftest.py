@@ -31,11 +31,6 @@ MISSING = " is not on the path"
 pytest_plugins = ["tests.support.draws"]
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: a third of what tests do is waiting for programs, clocks and disks."""
-    return (os.cpu_count() or 1) + 1
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known."""
     for marker, (program, package) in PROGRAMS.items():

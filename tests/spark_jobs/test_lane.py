@@ -20,6 +20,9 @@ from spark_jobs.lane_model import ObserverFactory, Rows
 from tests.spark_jobs.support import CLUSTER, story_messages
 
 FACTORY = ObserverFactory(ObserverSettings(cluster_id=CLUSTER))
+OF_BEFORE = msgspec.msgpack.encode({"events": [], "heads": [], "counts": [], "columns": []})
+"""A folded batch as it was once."""
+
 GOOD = b"msgpack/1"
 LANES = 6
 
@@ -68,7 +71,8 @@ def test_the_story_says_something_in_this_lane() -> None:
         (Record(0, 5, GOOD, b"\x00\xff" * 400), "not_an_event"),
         (Record(0, 5, GOOD, msgspec.msgpack.encode([[1, 2]])), "not_an_event"),
         (Record(0, 5, GOOD, b"\xdd\xff\xff\xff\xff"), "not_an_event"),
-        (Record(0, 5, b"msgpack/3", b"\x90"), "unsupported_version"),
+        (Record(0, 5, b"msgpack/2", OF_BEFORE), "not_an_event"),
+        (Record(0, 5, b"msgpack/4", b"\x90"), "unsupported_version"),
         (Record(0, 5, b"msgpack/99999999999999999999", b"\x90"), "unsupported_version"),
         (Record(0, 5, b"msgpack/-1", b"\x90"), "not_an_event"),
         (Record(0, 5, FINISH, b""), "not_an_event"),

@@ -53,7 +53,7 @@ def main(how, folder):
         rows = pa.table({"a": range(number * 300, number * 300 + 300), "s": [str(one) * 20 for one in range(300)]})
         pq.write_table(rows, f"{folder}/{number:03d}.parquet")
     files = ds.dataset(folder, filesystem=fs.PyFileSystem(Slow()), format="parquet")
-    for _ in range(20):
+    for _ in range(8):
         with duckdb.connect() as database:
             database.register("r", files if how == "pyarrow" else scanned(files))
             print(
@@ -79,4 +79,4 @@ def asked(how: str, timeout_s: float) -> list[str]:
 
 
 def test_a_query_over_files_that_python_opens_comes_to_its_end() -> None:
-    assert asked("ours", 120) == ["[(300, 17999)]"] * 20
+    assert asked("ours", 120) == ["[(300, 17999)]"] * 8
