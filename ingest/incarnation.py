@@ -63,7 +63,7 @@ class Incarnation:
         expected = self._before
         read_to = self._splitter.read_to
         fresh = os.pread(self._descriptor, limit, read_to)
-        # After it: what stands before these bytes is still there, so they are what was written behind it.
+        # Looked at after the read: where that still stands there, these bytes were written behind it.
         if expected and os.pread(self._descriptor, len(expected), read_to - len(expected)) != expected:
             raise TruncatedError
         self.at_end = len(fresh) < limit

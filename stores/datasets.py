@@ -2,8 +2,8 @@
 
 DuckDB asks a dataset for a reader. pyarrow's own `Scanner.to_reader` starts the scan without letting go of the
 interpreter; where files are opened by Python, as delta-rs has it, a thread that opens the next one waits for the
-interpreter with a lock that the scan waits for: the whole process stands still for good. Met once in some thousand
-passes of upkeep; `tests/stores/test_datasets.py` makes it happen.
+interpreter with a lock that the scan waits for: the whole process stands still for good. A test of upkeep did so once;
+`tests/stores/test_datasets.py` holds a scan to letting go of it.
 """
 
 from __future__ import annotations

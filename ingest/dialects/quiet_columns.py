@@ -14,6 +14,10 @@ from ingest.rows import NONE, Numbers, Places, Rows
 from kardia.events import Event
 
 
+MET_MAX = 10_000
+"""Senders that are remembered from one taking to the next."""
+
+
 class Folded(NamedTuple):
     """What is left of a block."""
 
@@ -64,12 +68,8 @@ class Block:
         return every[places]
 
 
-MET_MAX = 10_000
-"""Senders that are remembered from one taking to the next: some 10 MB."""
-
-
 class Columns:
-    """Rows by sender."""
+    """Rows, and who sent each of them."""
 
     __slots__ = ("_heads", "_met", "_rows", "_senders", "place_of")
 
@@ -82,20 +82,15 @@ class Columns:
         self._senders: list[Places] = []
         self._rows: list[Numbers] = []
 
+    def met(self, key: Hashable) -> Event | None:
+        """A request of a sender that had a number before; None if it had not, or is forgotten."""
+        return self._met.get(key)
+
     def begin(self, key: Hashable, head: Event) -> int:
         """A sender that has no number yet, with a request of it."""
         if len(self._met) >= MET_MAX:
             self._met.clear()
         self._met[key] = head
-        place = self.place_of[key] = len(self._heads)
-        self._heads.append(head)
-        return place
-
-    def begin_again(self, key: Hashable) -> int:
-        """The same of a sender that was met before, -1 if it was not or is forgotten."""
-        head = self._met.get(key)
-        if head is None:
-            return -1
         place = self.place_of[key] = len(self._heads)
         self._heads.append(head)
         return place

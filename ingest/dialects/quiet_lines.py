@@ -261,10 +261,11 @@ class QuietLines:
                 self._known[key] = begun
             return begun
         known = self._columns.place_of.get(key)
-        if known is None:
-            known = self._columns.begin_again(key)
-        if known >= 0:
+        if known is not None:
             return known
+        met = self._columns.met(key)
+        if met is not None:
+            return self._columns.begin(key, met)
         decode, build = self._single[kind]
         begin, end = int(block.begins[number]) + start, int(block.ends[number]) + start + 1
         try:
@@ -322,9 +323,7 @@ class QuietLines:
             return -1
         sender = self._columns.place_of.get(key)
         if sender is None:
-            sender = self._columns.begin_again(key)
-        if sender < 0:
-            head = self._text.read(line, JSON_AT, source, start, end, at_ms)
+            head = self._columns.met(key) or self._text.read(line, JSON_AT, source, start, end, at_ms)
             if not isinstance(head, Event):
                 return -1
             sender = self._columns.begin(key, head)

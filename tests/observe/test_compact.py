@@ -39,8 +39,17 @@ NOT_KEPT = {
 """Attribute of an observer that a snapshot leaves out -> why."""
 
 IN_THEIR_OWN_WAY = {
-    *("groups", "disagreed", "lag", "samples", "sources", "streams", "slow", "queues", "held"),
-    *("_now", "awaiting"),
+    "groups",
+    "disagreed",
+    "lag",
+    "samples",
+    "sources",
+    "streams",
+    "slow",
+    "queues",
+    "held",
+    "_now",
+    "awaiting",
 }
 
 
