@@ -128,8 +128,15 @@ def _no_batch(data: bytes, why: str) -> BatchError:
 
 
 def check_format(header: bytes | None) -> None:
-    """Refuse the format header of a newer or foreign writer."""
+    """Refuse the format header of a newer or foreign writer, and of one from between two releases."""
     name, _, version = (header or b"").decode("latin-1").partition("/")
+    if (name, version) == ("msgpack", "2"):
+        raise BatchError(
+            f"a record announces the format {header!r}, which folded requests in another way and was in no release",
+            f"header {FORMAT_HEADER}",
+            f"{FORMAT} or {FOLDED}",
+            "let the job of that time read what its collectors have sent before it is updated; the record is skipped",
+        )
     if name != "msgpack" or not version.isascii() or not version.isdigit() or int(version) > FORMAT_VERSION:
         raise BatchError(
             f"a record announces the format {header!r}",

@@ -13,7 +13,6 @@ import numpy as np
 from ingest.rows import NONE, Numbers, Places, Rows
 from kardia.events import Event
 
-
 MET_MAX = 10_000
 """Senders that are remembered from one taking to the next."""
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ASKING = """
-import os, sys, tempfile, threading
+import os, sys, tempfile, threading, time
 
 import duckdb
 import pyarrow as pa
@@ -24,16 +24,19 @@ with tempfile.TemporaryDirectory() as folder:
     os.mkfifo(pipe)
     local, parquet, schema = fs.LocalFileSystem(), ds.ParquetFileFormat(), pa.schema([("a", pa.int64())])
     files = ds.FileSystemDataset([parquet.make_fragment(pipe, local)], schema, parquet, local)
-    asking = threading.Event()
 
     def opened_later():
-        asking.wait()
-        os.close(os.open(pipe, os.O_WRONLY))
+        while True:
+            try:
+                os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+            except OSError:  # nobody waits for it yet
+                time.sleep(0.01)
+            else:
+                return
 
     threading.Thread(target=opened_later).start()
     with duckdb.connect() as database:
         database.register("r", files if sys.argv[1] == "pyarrow" else scanned(files))
-        asking.set()
         try:
             database.execute("SELECT * FROM r").fetchall()
         except duckdb.Error as error:
