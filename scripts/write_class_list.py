@@ -1,4 +1,4 @@
-"""Writes `spark_jobs/classes.list.gz`: the classes that the job's JVM loads while the demo runs (3 min).
+"""Writes `spark_jobs/jvm/classes.list.gz`: the classes that the job's JVM loads while the demo runs (3 min).
 
     python -m scripts.write_class_list
 
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from spark_jobs.class_archive import CLASSES
+from spark_jobs.jvm.classes import LIST
 
 OF_THE_JOB = b"org/apache/spark/sql/kafka010/KafkaMicroBatchStream"
 """Loaded by the job's JVM alone, of all that the demo starts."""
@@ -32,8 +32,8 @@ def main() -> int:
         environment = {**os.environ, "JAVA_TOOL_OPTIONS": f"-Xshare:auto -XX:DumpLoadedClassList={folder}/%p"}
         subprocess.run([sys.executable, "-m", "cli.main", "demo"], env=environment, check=True)
         classes = of_the_job([path.read_bytes() for path in sorted(Path(folder).iterdir())])
-    CLASSES.write_bytes(gzip.compress(classes, 9, mtime=0))
-    sys.stdout.write(f"{CLASSES}: {len(classes.splitlines()):,} lines\n")
+    LIST.write_bytes(gzip.compress(classes, 9, mtime=0))
+    sys.stdout.write(f"{LIST}: {len(classes.splitlines()):,} lines\n")
     return 0
 
 

@@ -1,87 +1,25 @@
-"""The classes of the job's JVM, loaded, parsed and verified once for a machine instead of at each start.
+"""Makes the archive of classes that the JVM of a job starts with (`spark_jobs.jvm.classes`).
 
-    python -m spark_jobs.class_archive        makes the archive; each start of the job on this machine is quicker then
+    python -m spark_jobs.class_archive        each start of the job on this machine is quicker then
 
-The archive lies in the cache beside the jars, under a name made of the runtime, the jars and the list of classes; every
-JVM that runs on this machine alone takes it when it is there. Only starts become quicker: where a jar or the runtime is
-another one than the archive was made of, the JVM sees that itself, and loads its classes as ever.
-Source: class data sharing of HotSpot (JEP 310). What it saves and costs: docs/sizing.md.
+A session is started for its class path alone, and ended.
 """
 
 from __future__ import annotations
 
 import gzip
-import hashlib
-import importlib.util
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_jobs.jvm import jars, java
-from spark_jobs.jvm.cache import cache_dir
+from spark_jobs.jvm import classes, jars, java
 from spark_jobs.jvm.errors import JvmError
-
-CLASSES = Path(__file__).with_name("classes.list.gz")
-"""Classes and lambdas that the job loads, as a JVM with -XX:DumpLoadedClassList writes them: by
-`scripts/write_class_list.py`. A class that is not there any more is passed over."""
-
-TIMEOUT_S = 600.0
-"""Making took 50 s of one core."""
-
-
-def place(files: Sequence[Path], home: Path | None) -> Path:
-    """Where the archive for these jars and this runtime is, or would be."""
-    spark = importlib.util.find_spec("pyspark")  # where it is: it need not be loaded for that
-    parts = [str(home), str(spark.origin if spark is not None else ""), *map(str, files)]
-    parts.append(hashlib.sha256(CLASSES.read_bytes()).hexdigest())
-    return cache_dir() / "classes" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.jsa"
-
-
-def options(files: Sequence[Path], home: Path | None) -> str:
-    """Options of a JVM that takes the archive; empty where there is none."""
-    archive = place(files, home)
-    # One that does not fit is no trouble: the JVM is not to tell of it.
-    return f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds=off" if archive.is_file() else ""
-
-
-def make(classes: bytes, class_path: str, runtime: Path, archive: Path) -> None:
-    """Write an archive of these classes. `class_path`: as the JVM that will take it says it, in its order. `runtime`:
-    the executable. It appears under its name when it is whole. Raises `JvmError`."""
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
-        wanted, made = Path(folder, "classes"), Path(folder, "made")
-        wanted.write_bytes(classes)
-        command = [str(runtime), "-Xshare:dump", f"-XX:SharedClassListFile={wanted}", f"-XX:SharedArchiveFile={made}"]
-        try:
-            done = subprocess.run(
-                [*command, "-cp", class_path],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=TIMEOUT_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise JvmError(_failed(archive, str(error))) from error
-        if done.returncode != 0 or not made.is_file():
-            raise JvmError(_failed(archive, (done.stderr or done.stdout)[-300:].strip()))
-        made.replace(archive)
-
-
-def _failed(archive: Path, said: str) -> str:
-    return (
-        f"The archive of classes {archive} cannot be made: {said}. Expected: a runtime with class data sharing, and "
-        "300 MB of room there. Next: the job starts without it as well; see to the cause, and make it again."
-    )
+from spark_jobs.jvm.private_pyspark import java_classes
+from spark_jobs.session import end_session, start_session
 
 
 def class_path_of_a_job(files: Sequence[Path], home: Path) -> str:
     """The class path of the JVM of a job, by itself: it is Spark's launcher that puts it together."""
-    from spark_jobs.jvm.private_pyspark import java_classes
-    from spark_jobs.session import end_session, start_session
-
     session = start_session("kardia-classes", "local[1]", files, home)
     try:
         return str(java_classes(session).java.lang.System.getProperty("java.class.path"))
@@ -93,14 +31,14 @@ def main() -> int:
     """Make it where it is not there."""
     try:
         runtime, files = java.find(), jars.ensure("spark")
-        archive = place(files, runtime.home)
+        archive = classes.place(files, runtime.home)
         if archive.is_file():
             sys.stdout.write(f"{archive} is there already.\n")
             return 0
         sys.stdout.write("Loading the classes of the job, which takes about a minute …\n")
         sys.stdout.flush()
         class_path = class_path_of_a_job(files, runtime.home)
-        make(gzip.decompress(CLASSES.read_bytes()), class_path, runtime.path, archive)
+        classes.make(gzip.decompress(classes.LIST.read_bytes()), class_path, runtime.path, archive)
     except JvmError as error:
         sys.stderr.write(f"{error}\n")
         return 2

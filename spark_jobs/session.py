@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kardia
-from spark_jobs import class_archive, cluster, scratch
+from spark_jobs import cluster, scratch
+from spark_jobs.jvm import classes
 from spark_jobs.jvm.private_pyspark import accumulator_server, jvm_process
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def _on_this_machine(jars: Sequence[Path], java_home: Path | None) -> dict[str, 
     """Settings where driver and executors are one process: the class of local files is needed before `spark.jars`."""
     return {
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
-        JAVA_OPTIONS: f"{QUICK_JVM} {class_archive.options(jars, java_home)}".strip(),
+        JAVA_OPTIONS: f"{QUICK_JVM} {classes.options(jars, java_home)}".strip(),
         "spark.python.daemon.module": "spark_jobs.daemon",
         "spark.hadoop.fs.file.impl": LOCAL_FILES,
     }

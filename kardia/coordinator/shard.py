@@ -8,21 +8,18 @@ Decides nothing; the rules are in `joins`, `syncs`, `heartbeats`, `leaves`, `com
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from kardia.coordinator.behaviour import Behaviour
 from kardia.coordinator.choices import Choose
 from kardia.coordinator.group import Group, Member
 from kardia.coordinator.happenings import Happening
+from kardia.coordinator.held_up import Store
 from kardia.coordinator.operations import Answer
 from kardia.coordinator.records import GroupRecord, RecordedMember, Records
 from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.timers import Key, TimerKind, Timers
 from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kardia.kafka.states import LEGAL_MOVES, ErrorCode, GroupState
-
-if TYPE_CHECKING:
-    from kardia.coordinator.stores import Store
 
 
 class Shard:

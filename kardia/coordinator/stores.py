@@ -7,9 +7,8 @@ or could not be; otherwise at once. Follows `storeGroup` and its callbacks (Scal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kardia.coordinator.group import Group, Member
+from kardia.coordinator.held_up import Assigned, Replaced, Store
 from kardia.coordinator.operations import Answer, Join, Stored
 from kardia.coordinator.rebalances import prepare, propagate
 from kardia.coordinator.shard import Shard, session_key
@@ -18,34 +17,6 @@ from kardia.kafka.states import ErrorCode, GroupState
 
 SKIP_ASSIGNMENT_FROM = 9
 """First JoinGroup version whose sender understands that it leads and shall not assign."""
-
-
-@dataclass(frozen=True)
-class Assigned:
-    """The leader of a generation has brought the assignments."""
-
-    group_id: str
-    number: int
-    generation_id: int
-    assignments: dict[str, bytes]
-
-
-@dataclass(frozen=True)
-class Replaced:
-    """A static member took the place of its old id, in a Stable group that goes on. The rest is what was before."""
-
-    group_id: str
-    number: int
-    member: Member
-    request: Join
-    old_id: str
-    leader_before: str | None
-    protocols: tuple[tuple[str, bytes], ...]
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-
-
-Store = Assigned | Replaced
 
 
 def store(shard: Shard, one: Store) -> None:

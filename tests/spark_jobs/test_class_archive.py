@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import class_archive
-from spark_jobs.jvm import jars, java
+from spark_jobs.jvm import classes, jars, java
 from spark_jobs.jvm.cache import cache_dir
 from spark_jobs.jvm.errors import JvmError
 from spark_jobs.session import JAVA_OPTIONS, _on_this_machine
@@ -24,7 +23,7 @@ CLASSES = b"java/lang/Object\norg/apache/kafka/common/TopicPartition\norg/apache
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Jars of a job, whose archive is to lie in a cache of its own."""
     found = jars.ensure("spark")
-    monkeypatch.setattr(class_archive, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(classes, "cache_dir", lambda: tmp_path)
     return found
 
 
@@ -36,26 +35,26 @@ def maps(archive: Path, class_path: str, how: str) -> int:
 
 def test_a_jvm_takes_it_where_it_fits_and_starts_without_it_where_it_does_not(files: list[Path]) -> None:
     runtime = java.find()
-    archive, class_path = class_archive.place(files, runtime.home), os.pathsep.join(map(str, files))
-    assert class_archive.options(files, runtime.home) == ""
-    class_archive.make(CLASSES, class_path, runtime.path, archive)
+    archive, class_path = classes.place(files, runtime.home), os.pathsep.join(map(str, files))
+    assert classes.options(files, runtime.home) == ""
+    classes.make(CLASSES, class_path, runtime.path, archive)
     assert [path.name for path in archive.parent.iterdir()] == [archive.name], "nothing else is left"
     assert maps(archive, class_path, "on") == 0
     others = os.pathsep.join(map(str, files[1:]))
     assert (maps(archive, others, "on"), maps(archive, others, "auto")) == (1, 0)
     assert f"-XX:SharedArchiveFile={archive}" in _on_this_machine(files, runtime.home)[JAVA_OPTIONS]
-    assert class_archive.place(files[1:], runtime.home) != archive, "other jars have an archive of their own"
+    assert classes.place(files[1:], runtime.home) != archive, "other jars have an archive of their own"
 
 
 def test_one_that_cannot_be_made_is_a_sentence_and_leaves_nothing(files: list[Path], tmp_path: Path) -> None:
-    archive = class_archive.place(files, None)
+    archive = classes.place(files, None)
     with pytest.raises(JvmError, match=r"cannot be made: .*Next: the job starts without it"):
-        class_archive.make(CLASSES, "", tmp_path / "nowhere" / "java", archive)
+        classes.make(CLASSES, "", tmp_path / "nowhere" / "java", archive)
     assert not list(archive.parent.iterdir())
 
 
 def test_the_list_holds_what_the_job_loads() -> None:
-    named = {line.split(b" ", 1)[0] for line in gzip.decompress(class_archive.CLASSES.read_bytes()).splitlines()}
+    named = {line.split(b" ", 1)[0] for line in gzip.decompress(classes.LIST.read_bytes()).splitlines()}
     assert {b"org/apache/spark/SparkContext", b"org/apache/spark/sql/kafka010/KafkaMicroBatchStream"} <= named
 
 
