@@ -487,3 +487,23 @@ def test_a_group_whose_last_member_spoke_the_classic_protocol_was_a_classic_one_
     scene.tick(11_000)
     rows = named("transitions", scene.known().rows["transitions"])
     assert {row["certainty"] for row in rows if row["cause"] == "downgraded"} == {sure}
+
+
+def test_of_two_that_are_over_in_one_instant_the_last_makes_a_classic_group_and_begins_its_rebalance() -> None:
+    """The first one has made an epoch: only a group without members of the consumer protocol becomes a classic one."""
+    scene = ModernScene()
+    classic(scene)
+    upgraded(scene, 2_000, "x", "y")
+    scene.record_join(2_500, "a", 3)
+    scene.comes(2_510, "a", 3, since=2_500)
+    scene.beat(4_000, "c", 3)
+    scene.beat(4_040, "a", 3)
+    scene.heartbeats(4_500, 14_050, "x", "y")
+    scene.record_gone(14_050, "c", 4)
+    scene.record_downgraded(14_050, 4, {"x": 10_000, "y": 10_000}, "a")
+    scene.heartbeat(14_500, "x", error=27, generation=4)
+    scene.joined(14_700, 5, {"x": 14_510, "y": 14_600})
+    scene.synced(14_710, "x", "y")
+    scene.tick(18_000)
+    begun = [(row["generation_before"], row["trigger_member_id"]) for row in scene.known().rebalances()]
+    assert begun[-2:] == [(3, "c"), (4, "a")]

@@ -110,10 +110,17 @@ def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
         Cause(at, over.cause, one.member_id, one.client_id, one.instance_id, "", over.certainty, over.by)
         for over in group.ended.values()
         if over.cause in ("session_expired", "sync_timeout")
+        and not _made_an_epoch(over)
         and not _latest(over) <= ended_it  # the join phase before waited for it
         and stable_at_ms <= (at := _not_before(over, stable_at_ms)) <= current.joined_at_ms
         and (one := over.member).member_id != named
     ]
+
+
+def _made_an_epoch(over: Ended) -> bool:
+    """Whether a life was over in a group of epochs. The last such end may have made it a classic one, whose rebalance
+    that is from the start (`conversions`)."""
+    return over.member.modern is not None and not over.member.modern.classic
 
 
 def _joined_before(group: Group, current: Rebalance) -> float:
@@ -128,10 +135,7 @@ def _latest(over: Ended) -> float:
 
 
 def _not_before(over: Ended, stable_at_ms: float) -> float:
-    """When a life was over: not before an answer that shows the group Stable, if its bounds allow for that. Who had an
-    epoch made another one as it went, before the group became a classic one."""
-    if over.member.modern is not None and not over.member.modern.classic:
-        return over.ended_at_ms
+    """When a life was over: not before an answer that shows the group Stable, if its bounds allow for that."""
     late = over.ended_at_ms < stable_at_ms <= over.ended_at_ms + LATE_MS
     return stable_at_ms if late and over.by is not None and not 0 <= over.by < stable_at_ms else over.ended_at_ms
 
