@@ -1,4 +1,4 @@
-"""States of groups that have epochs where no record is read: what an answer shows of them, and what it does not.
+"""States of groups that have epochs: what an answer shows of them, and what it does not; what a record shows.
 
 Instants in ms from the start of a scene. The members of `pair` are a and b, settled in epoch 2.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.modern_scene import ModernScene, pair, since_start
+from tests.support.modern_scene import STABLE, ModernScene, pair, since_start
 from tests.support.scene import Known
 from tests.support.stories import named
 
@@ -97,3 +97,17 @@ def test_a_join_may_have_another_epoch_where_a_session_was_over_before_it() -> N
     known = scene.known()
     told = [(row["generation_after"], row["trigger_member_id"], row["certainty"]) for row in known.rebalances()]
     assert told[-2:] == [(2, "a", "provisional"), (3, "n", "provisional")]
+
+
+def test_an_epoch_that_was_read_has_no_target_before_its_record_though_none_was_ever_read() -> None:
+    """The first member of a group of 4.4 that subscribes by an expression has epoch 1, and neither it nor a target of
+    it has a record."""
+    scene = ModernScene(version="4.4.0")
+    scene.record(1_000, "member", "r", rebalance_timeout_ms=60_000, topics=[], regex="t.*")
+    scene.record_current(1_000, "r", 1, STABLE, ())
+    scene.record(1_040, "epoch", epoch=2)
+    scene.record(1_150, "target", "r", assigned=[0, 1])
+    scene.record(1_150, "computed", epoch=2)
+    scene.record_current(1_150, "r", 2, STABLE, (0, 1))
+    scene.records_read(3_000)
+    assert changes(scene.known(), 0) == [(1_040, "Assigning", "inferred"), (1_150, "Stable", "inferred")]

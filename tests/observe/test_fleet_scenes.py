@@ -52,6 +52,21 @@ def test_a_static_member_that_leaves_for_a_moment_was_waited_for_until_then() ->
     assert stragglers(known, 3) == [("b", 2_000)]
 
 
+def test_nobody_waited_for_a_static_member_that_was_away_before_the_epoch() -> None:
+    """b is away when the group gets epoch 3, and gone at 7,000: a is all that the epoch waited for."""
+    scene = both()
+    scene.record_current(4_500, "b", -2, STABLE, (1,))
+    scene.record(5_000, "member", "a", rebalance_timeout_ms=8_000, topics=["t", "u"])
+    scene.record(5_000, "epoch", epoch=3)
+    scene.record(6_900, "computed", epoch=3)
+    scene.record_gone(7_000, "b", 4)
+    scene.record(8_000, "computed", epoch=4)
+    scene.record_current(8_000, "a", 4, STABLE, (0, 1))
+    scene.beat(8_010, "a", 4, since=8_000)
+    scene.tick(12_000)
+    assert stragglers(scene.known(), 3) == [("a", 3_000)]
+
+
 def test_nobody_waited_for_a_member_before_it_joined() -> None:
     scene = both()
     scene.record(5_000, "member", "a", rebalance_timeout_ms=8_000, topics=["t", "u"])

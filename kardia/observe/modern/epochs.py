@@ -139,8 +139,10 @@ def came_to(group: Group, member: Member, own: ModernMember, epoch: int, at: flo
 
 
 def ended(group: Group, member: Member, at: float, by: float | None = None) -> None:
-    """A member has ended, at `at` or up to `by`: nobody waits for it any more."""
+    """A member has ended, at `at` or up to `by`: nobody waits for it any more, nor did since it was away."""
     own = member.modern
+    if own is not None and own.away_since_at_ms >= 0:
+        return
     for bump in group.modern.bumps if group.modern is not None and own is not None else ():
         if bump.completed_at_ms >= 0 or any(one.member_id == member.member_id for one in bump.dropped):
             continue
@@ -345,9 +347,11 @@ def state_of(group: Group, at: float) -> tuple[ModernState, Certainty]:
         return ModernState.STABLE, "exact"
     if group.generation < 0:
         return ModernState.UNKNOWN, "unknown"
-    if modern.assignment_epoch < 0:
+    # The record of a target comes after that of its epoch: it would have been read.
+    has_none = modern.assignment_epoch < 0 and modern.by_records and modern.epoch_sure
+    if modern.assignment_epoch < 0 and not has_none:
         sure = "provisional"  # whether there is a target for the epoch is not known
-    if group.generation > modern.assignment_epoch >= 0:
+    if has_none or group.generation > modern.assignment_epoch >= 0:
         # A streams group may be not ready instead, if its topology is not valid: nothing that is read shows that.
         return ModernState.ASSIGNING, "inferred" if modern.protocol == "streams" else sure
     if not _is_settled(group, modern):

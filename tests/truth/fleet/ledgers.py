@@ -239,7 +239,8 @@ def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, A
     if (
         found
         and found[0]["member_id"] in names
-        and abs(found[0]["waited_ms"] - longest) <= WAITED_MS + (row["at_bound_ms"] or 0)
+        and abs(found[0]["waited_ms"] - longest)
+        <= WAITED_MS + (row["at_bound_ms"] or 0) + (row["completed_bound_ms"] or 0)
     ):
         result.count("stragglers: right")
     else:
