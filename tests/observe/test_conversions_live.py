@@ -145,3 +145,18 @@ def test_a_leave_whose_answer_is_read_late_began_the_rebalance_of_the_group_that
         "c",
         20_000,
     )
+
+
+def test_an_epoch_that_a_leave_makes_is_not_sure_before_its_record_while_one_member_could_have_gone_before() -> None:
+    """In one millisecond c left, which made it a classic group, and then b. The lines were written the other way
+    round, and a step ended between them."""
+    scene = converted()
+    scene.leave(20_000, "b")
+    read(scene, 20_060)
+    scene.goes(20_030, "c", since=20_000)
+    scene.record_downgraded(20_000, 2, CLASSIC, "c")
+    for at in range(20_400, 25_000, 400):
+        read(scene, at)
+    rows = [row for row in named("transitions", scene.known_live().rows["transitions"]) if row["entity"] == "group"]
+    told = [(row["to_state"], row["certainty"]) for row in rows if (since_start(row["at_ms"]) or 0) >= 19_999]
+    assert told[:2] == [("Assigning", "provisional"), ("Stable", "exact")]

@@ -404,12 +404,23 @@ def _may_have_changed(group: Group, modern: ModernGroup, at: float) -> bool:
     return modern.mixed or modern.resolves or _somebody_may_be_gone(group, at)
 
 
+def _may_be_classic(group: Group, at: float) -> bool:
+    """Whether an epoch is counted that no record shows yet, and the group may have become a classic one just before: by
+    the leave of its only member of the consumer protocol, whose answer is not read."""
+    modern = group.modern
+    if modern is None or not modern.mixed or not modern.by_records or modern.record_at_ms >= at - STAMP_MS:
+        return False
+    return sum(not groups.own_of(member).classic for member in groups.present(group)) <= 1
+
+
 def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | None = None) -> None:
     """The state of the group follows from what is held now; say so if it is another one, since `at` or up to `by`."""
     state, sure = state_of(group, at)
     if state == group.state:
         return
     if group.modern is not None and _may_have_changed(group, group.modern, at if by is None else max(at, by)):
+        sure = weaker(sure, "provisional")
+    if state == ModernState.ASSIGNING and _may_be_classic(group, at):
         sure = weaker(sure, "provisional")
     if state == ModernState.STABLE:
         if by is None:  # the last of them need not be the one whose answer is read last
