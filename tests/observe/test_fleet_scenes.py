@@ -67,6 +67,17 @@ def test_nobody_waited_for_a_static_member_that_was_away_before_the_epoch() -> N
     assert stragglers(scene.known(), 3) == [("a", 3_000)]
 
 
+def test_an_epoch_is_not_over_before_it_has_a_target_though_all_who_are_left_are_away() -> None:
+    """b goes at 5,000, a for a moment at 5,010: nobody is there for whom a target would be computed before a's end."""
+    scene = both()
+    scene.record_gone(5_000, "b", 3)
+    scene.record_current(5_010, "a", -2, STABLE, (0,))
+    scene.record_gone(15_000, "a", 4)
+    scene.record(15_000, "computed", epoch=4)
+    scene.tick(19_000)
+    assert [row[:2] for row in rebalances(scene.known())[-2:]] == [(3, 15_000), (4, 15_000)]
+
+
 def test_nobody_waited_for_a_member_before_it_joined() -> None:
     scene = both()
     scene.record(5_000, "member", "a", rebalance_timeout_ms=8_000, topics=["t", "u"])

@@ -173,8 +173,8 @@ def conclude(facts: Facts, group: Group, at: float) -> None:
         if bump.completed_at_ms < 0 and not _is_awaited(group, modern, bump):
             arrived = sorted((*bump.reached, *bump.dropped), key=lambda one: one.at_ms)
             last_at = arrived[-1].at_ms if arrived else at
-            if modern.assignment_epoch < bump.epoch:  # it never had a target: it is over as nobody is left
-                last_at = max(last_at, at)
+            # Without a target it is over as nobody is left; who was away is nobody.
+            last_at = max(last_at, at if modern.assignment_epoch < bump.epoch else bump.computed_at_ms)
             bump.completed_at_ms = max(bump.started_at_ms, last_at)
             bump.completed_by = arrived[-1].by_ms if arrived and last_at > bump.started_at_ms else bump.cause.by
             bump.members_after = len(groups.present(group))
