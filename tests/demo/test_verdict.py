@@ -202,6 +202,42 @@ def test_only_the_first_group_of_a_broker_is_granted_more() -> None:
     assert judge(replace(evidence, first_group_id="another")).faults == late.faults
 
 
+@pytest.mark.parametrize(("later_ms", "may_be"), [(0, True), (30, True), (31, False), (None, False)])
+def test_a_rebalance_may_never_be_complete_if_the_next_one_began_while_its_assignment_was_stored(
+    later_ms: int | None, may_be: bool
+) -> None:
+    """The lines of a real broker, but for the instants. That it was completed is no fault either."""
+    lines = [
+        (0, "Preparing to rebalance group g in state PreparingRebalance with old generation 0 (reason: Adding new "),
+        (500, "Stabilized group g generation 1 with 1 members."),
+        (508, "Assignment received from leader c-1 for group g for generation 1. The group has 1 members, 0 of which"),
+    ]
+    again = "Preparing to rebalance group g in state PreparingRebalance with old generation 1 (reason: Adding new "
+    lines += [] if later_ms is None else [(508 + later_ms, again)]
+    prefix = "INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=18]"
+    written = [f"[2026-11-27 05:25:10,{ms:03}] {prefix} {text} (org.apache.kafka.Log)" for ms, text in lines]
+    facts = list(server_log.facts(written))
+    row = dict(evidence_of(KILL).rebalances[0]) | {
+        "group_id": "g",
+        "started_at_ms": facts[0].at_ms,
+        "trigger": "member_joined",
+        "stragglers": [],
+        "members_after": 1,
+    }
+    next_row = row | {"generation_before": 1, "started_at_ms": facts[-1].at_ms}
+    rows = [row | {"generation_before": 0, "generation_after": 1}, *([] if later_ms is None else [next_row])]
+
+    def faults(completed_at_ms: int | None) -> list[str]:
+        rows[0]["completed_at_ms"] = completed_at_ms
+        judged = judge(
+            replace(evidence_of(KILL), facts=facts, members=(), transitions=(), predictions=(), rebalances=rows)
+        )
+        return [fault for fault in judged.faults if "completed" in fault]
+
+    assert faults(facts[2].at_ms + 3) == []
+    assert (faults(None) == []) == may_be
+
+
 def test_a_straggler_that_is_named_wrongly_is_noticed() -> None:
     evidence = evidence_of("c10_slow-3.9.2")
     assert any("waited" in line.said for line in judge(evidence).lines)
