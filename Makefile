@@ -19,7 +19,9 @@ setup: ## Make .venv with every dependency pinned and hashed; the first time a f
 demo: setup ## Start a real broker, consumers with real faults and the whole pipeline; end with a verdict (2 min).
 	@$(BIN)/kardia demo $(ARGS)
 
+# Spark starts some fifty times in the tests, each time a third quicker with the archive; made once for a machine (1 min).
 test: setup ## Run all tests, same examples each time; says at the end what a missing system package left out (25 min).
+	@$(BIN)/python -m spark_jobs.class_archive
 	@$(BIN)/python -m pytest $(ARGS)
 
 test-long: setup ## Run the heavier sweeps as well, on new examples; says how to draw the same again (hours).
