@@ -18,9 +18,9 @@ from tests.support.stories import named, standing
 JOINED: dict[str, Any] = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer"}
 
 
-def seat(*, records: bool, generation: int, **answered: str) -> ModernScene:
+def seat(*, records: bool, generation: int, in_two: bool = False, **answered: str) -> ModernScene:
     """The static member a is the last one of the consumer protocol; h takes its seat with JoinGroup at 5,000, and is
-    answered with a generation."""
+    answered with a generation. `in_two`: the records are read, and something after them, before the answer."""
     scene = ModernScene()
     scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
     if records:
@@ -33,6 +33,10 @@ def seat(*, records: bool, generation: int, **answered: str) -> ModernScene:
         scene.record(5_000, "epoch")
         scene.group_record(5_000, 1, {"h": 10_000})
         (scene.events[-1].detail or {})["members"][0][1] = "i"
+    if in_two:
+        scene.commit(5_005, "h", 7)
+        scene.records_read(5_100)
+        scene.tick(5_200)
     detail = JOINED | {"assigned_member_id": "h"} | answered
     scene._event(Kind.JOIN, 5_010, since=5_000, group_instance_id="i", generation_id=generation, detail=detail)
     scene.tick(8_000)
@@ -48,6 +52,13 @@ def test_a_seat_that_is_taken_with_epoch_0_makes_a_classic_group_that_rebalances
     assert known.states()[-1] == (5_000, "PreparingRebalance")
     [row] = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "downgraded"]
     assert row["certainty"] == ("exact" if records else "inferred")
+
+
+@pytest.mark.parametrize(("generation", "state"), [(0, "PreparingRebalance"), (1, "Stable")])
+def test_what_a_seat_begins_its_answer_says_also_when_the_records_are_read_before(generation: int, state: str) -> None:
+    known = seat(records=True, generation=generation, in_two=True).known_live()
+    assert known.states()[-1] == (5_000, state)
+    assert known.ended()["a"][:2] == (5_000, "static_replaced")
 
 
 def test_a_seat_that_is_taken_with_the_epoch_of_the_group_rebalances_nothing() -> None:

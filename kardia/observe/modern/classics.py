@@ -16,7 +16,7 @@ from kardia.observe.members import leaving, lives, polls, who_broke
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import conversions, ends, epochs, evidence, groups, removed, silence
 from kardia.observe.moves import moves
-from kardia.observe.requests import joins, refusals
+from kardia.observe.requests import joins, last_seat, refusals
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 
@@ -84,7 +84,7 @@ def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
         conversions.downgrade_by_join(facts, group, event)
         joins.on_join(facts, event, at)
         return
-    if conversions.rebalances_at_once(event):
+    if last_seat.rebalances_at_once(event):
         conversions.downgrade_by_seat(facts, group, event, str(detail.get("assigned_member_id", "")))
         return
     handled_at_ms, by = took_effect(event, facts.coordinator)

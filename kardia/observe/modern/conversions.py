@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kardia.certainty import Certainty, weaker
-from kardia.events import Event, Kind
+from kardia.events import Event
 from kardia.kafka.states import GroupState, MemberState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import deadlines, phases
@@ -25,7 +25,7 @@ from kardia.observe.members.identity import identify
 from kardia.observe.modern import ends, epochs, groups
 from kardia.observe.modern.leaves import Why
 from kardia.observe.rebalance import emptied, rebalance
-from kardia.observe.requests import refusals
+from kardia.observe.requests import last_seat, refusals
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import ModernMember
@@ -199,7 +199,7 @@ def downgrade(
             seat = ends.remove(facts, group, member, at, "static_replaced", "", "exact", until, told=True)
             if by is None or by.group_instance_id != member.instance_id or by.error_code != 0:
                 sure_after = "provisional"  # whether it rebalances the next answers show
-            elif rebalances_at_once(by):
+            elif last_seat.rebalances_at_once(by):
                 why = seat
             entry = heirs[member.instance_id]
             records.take_entry(facts, group, entry, int(detail.get("generation", -1)), at)
@@ -223,13 +223,6 @@ def downgrade(
     told_by_lines = bool(group.broker) and not facts.reads_requests(group.broker, at)
     if why is not None and group.members and not told_by_lines:
         rebalance.begin(facts, group, why, NEVER, members_before)
-
-
-def rebalances_at_once(event: Event) -> bool:
-    """Whether the answer to the JoinGroup of a static member, by which a group became a classic one, says that this
-    began a rebalance: the member has epoch 0 still then, which is no generation of anybody. Source:
-    `GroupMetadataManager.classicGroupJoinToConsumerGroup`."""
-    return event.kind == Kind.JOIN and bool(event.group_instance_id) and event.generation_id == 0
 
 
 def downgrade_empty(facts: Facts, group: Group, event: Event) -> None:

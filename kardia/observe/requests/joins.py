@@ -23,7 +23,7 @@ from kardia.observe.members import lives, polls
 from kardia.observe.members.identity import identify
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import generations, rebalance, signs
-from kardia.observe.requests import dismissed, not_stored, refusals
+from kardia.observe.requests import dismissed, last_seat, not_stored, refusals
 from kardia.observe.requests.requests import CLASSIC, NONE, heard_steady, notice, on_refused
 from kardia.observe.state.entries import HandedOut
 from kardia.observe.state.group import NEVER, Ended, Group, Join, Member, Rebalance
@@ -73,7 +73,8 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
         heard_steady(observer, group, event, event.handled_at_ms, "provisional")
     is_over = group.state in (GroupState.EMPTY, GroupState.DEAD)
     if generation < group.generation and not is_over:
-        observer.late += 1
+        if not last_seat.begin(observer, group, event):
+            observer.late += 1
         return
     group.protocol = CLASSIC
     group.release = _release(observer, detail)

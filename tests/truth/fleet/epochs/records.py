@@ -94,16 +94,16 @@ class GroupRecords:
         view: ConsumerView,
         protocols: Mapping[str, Protocols],
     ) -> None:
-        """A classic group has become one of these, with the members it had, before anything else is done to it. Those
-        that have joined since its record are told as they are now. `generation`: of the group, which is its epoch now;
+        """A classic group has become one of these, with the members it had, before anything else is done to it. They are
+        told as they are now, whatever its record had; who is none any more, as recorded. `generation`: of the group, which is its epoch now;
         a later one than that of the record, if its assignment never came (`ConsumerGroup.fromClassicGroup`)."""
         recorded = {one.member_id: one for one in before.members}
         now = {one.member_id: one for one in view.members}
         for member_id in assigned:
-            if member_id in recorded:
-                value = _converted(recorded[member_id], before.protocol_name or "")
-            else:
+            if member_id in now:
                 value = _member(now[member_id], protocols.get(member_id, ()))
+            else:
+                value = _converted(recorded[member_id], before.protocol_name or "")
             self._put(5, self._members, member_id, value)
         self._tell_epoch(generation)
         for member_id, partitions in assigned.items():
