@@ -7,6 +7,8 @@ its owner had not given up, shows that the owner is gone.
 
 from __future__ import annotations
 
+from math import inf
+
 from msgspec.structs import replace
 
 from kardia.certainty import Certainty, stands, weaker
@@ -15,7 +17,7 @@ from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs, groups
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
-from kardia.observe.state.modern import Partitions
+from kardia.observe.state.modern import Bump, Partitions
 from kardia.observe.state.partitions import named
 from kardia.tables import LEAVE_CAUSES
 
@@ -191,15 +193,53 @@ def on_taken(
     if answered > group.generation and epochs.unexplained(group):
         hidden(facts, group, answered, at, by)  # which of them an end has made is not shown then
     names = [modern.owners.get(name, "") for name in named(assigned) if name not in modern.unowned]
-    for owner_id in dict.fromkeys(names):
-        owner = group.members.get(owner_id)
-        if owner is None or owner is member or owner.modern is None:
-            continue
-        gone_by = at if by is None else max(at, by)
+    found = (group.members.get(owner_id) for owner_id in dict.fromkeys(names))
+    gone = [owner for owner in found if owner is not None and owner is not member and owner.modern is not None]
+    gone_by = at if by is None else max(at, by)
+    for owner in sorted(gone, key=lambda one: one.session_renewed_at_ms):  # sessions are of one length, and end so
         if due_by(group, owner, gone_by):
             _end_by_timer(facts, group, owner, gone_by)
         else:
             end_within(facts, group, owner, gone_by)
+
+
+def _latest(at: float, by: float | None) -> float:
+    """The latest that something was, which was at `at` or up to `by`."""
+    return at if by is None else inf if by < 0 else by
+
+
+def _may_be_of_a_regex(group: Group, since: float, by: float) -> bool:
+    """Whether somebody joined by a regular expression when an epoch may have begun that no answer explains: that makes
+    one, at once or when it is resolved."""
+    joined = (one.joined_at_ms for one in group.members.values() if one.modern is not None and one.modern.regex)
+    return any(since - LATE_MS <= at <= by for at in joined)
+
+
+def _session_at_most(group: Group) -> float:
+    """The longest that a session can be, by members that were gone so long after they were last heard."""
+    lasted = (
+        _latest(over.ended_at_ms, over.by) - over.member.session_renewed_at_ms
+        for over in group.ended.values()
+        if over.cause == "session_expired" and over.member.session_renewed_at_ms >= 0
+    )
+    return min(lasted, default=inf)
+
+
+def _is_of_its_end(group: Group, owner: Member, unexplained: list[Bump], since: float, by: float) -> bool:
+    """Whether epochs that began since a member was last heard show when it ended: one, which nothing else has made."""
+    renewed_at = owner.session_renewed_at_ms
+    began = (
+        [bump for bump in group.modern.bumps if bump.started_at_ms >= renewed_at] if group.modern is not None else []
+    )
+    if not unexplained:
+        return not began
+    first = unexplained[0]
+    if began and [bump.epoch - bump.epoch_before for bump in unexplained] != [1]:
+        return False
+    if _may_be_of_a_regex(group, since, by) or since > renewed_at + _session_at_most(group):
+        return False
+    # Else it may have come before those, whose epochs are counted.
+    return not any(bump.epoch < first.epoch and bump.started_at_ms >= since for bump in began)
 
 
 def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
@@ -210,7 +250,8 @@ def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
         return
     since, by, renewed_at = _not_before(facts, group), at, owner.session_renewed_at_ms
     began = [bump for bump in modern.bumps if bump.started_at_ms >= renewed_at]
-    open_bumps = epochs.unexplained(group)
+    # What had begun before it was last heard is no end of it.
+    open_bumps = [bump for bump in epochs.unexplained(group) if _latest(bump.cause.at, bump.cause.by) >= renewed_at]
     if open_bumps:
         first = open_bumps[0].cause
         since, by = first.at, at if first.by is None or len(open_bumps) > 1 else first.by
@@ -218,10 +259,10 @@ def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
             since = renewed_at  # from when on it may have begun was not shown
     elif began:
         since = renewed_at  # one of them is its end, and something else is taken for the cause
-    one_fits = not began or [bump.epoch - bump.epoch_before for bump in open_bumps] == [1]
+    is_its_own = _is_of_its_end(group, owner, open_bumps, since, by)
     since = max(renewed_at, since)
     cause = "session_expired" if owner.modern.revoke_since_at_ms < 0 else "unknown"
-    sure: Certainty = "unknown" if cause == "unknown" else "inferred" if one_fits else "provisional"
+    sure: Certainty = "unknown" if cause == "unknown" else "inferred" if is_its_own else "provisional"
     if (
         facts.is_broken(group.broker, owner.session_renewed_at_ms, at)
         or since <= group.unsure_to
