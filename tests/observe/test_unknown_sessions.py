@@ -74,14 +74,19 @@ def test_an_epoch_that_a_join_by_an_expression_may_have_made_is_not_surely_of_an
 
 
 def test_nobody_is_silent_for_longer_than_somebody_who_is_gone_by_it() -> None:
-    """b is gone by 14,200, so that a session is 10 s at the most; the epoch of 30,000 is not of the end of c."""
+    """b is gone by 14,200, so that a session is 10 s at the most; the epoch of 28,000 is not of the end of z, whose
+    seat is taken later."""
     scene = three()
-    scene.beats(6_000, 14_000, 3, "s")
-    scene.beat(14_200, "s", 3, 4, assigned=(0, 1))
-    scene.beats(16_000, 30_000, 4, "s")
-    scene.beat(30_100, "s", 4, 5, assigned=(0, 1, 2))
+    scene.comes(5_000, "z", 4, instance="i")
+    scene.beats(6_000, 14_000, 4, "s", "c")
+    scene.beat(14_200, "s", 4, 5, assigned=(0, 1))
+    scene.beat(14_300, "c", 4, 5)
+    scene.beats(16_000, 27_000, 5, "s", "c")
+    scene.beat(28_000, "s", 5, 6)
+    scene.beat(28_100, "c", 5, 6)
+    scene.comes(30_000, "n", 7, instance="i")
     scene.tick(31_000)
-    assert ends(scene.known())["c"][2] == "provisional"
+    assert ends(scene.known())["z"][2] == "provisional"
 
 
 def test_an_end_that_may_have_come_before_a_join_need_not_have_made_the_epoch_after_it() -> None:

@@ -94,9 +94,10 @@ class GroupRecords:
         view: ConsumerView,
         protocols: Mapping[str, Protocols],
     ) -> None:
-        """A classic group has become one of these, with the members it had, before anything else is done to it. They are
-        told as they are now, whatever its record had; who is none any more, as recorded. `generation`: of the group, which is its epoch now;
-        a later one than that of the record, if its assignment never came (`ConsumerGroup.fromClassicGroup`)."""
+        """A classic group has become one of these, with the members it had, before anything else is done to it. They
+        are told as they are now, whatever its record had; who is none any more, as recorded. `generation`: of the
+        group, which is its epoch now; a later one than that of the record, if its assignment never came
+        (`ConsumerGroup.fromClassicGroup`)."""
         recorded = {one.member_id: one for one in before.members}
         now = {one.member_id: one for one in view.members}
         for member_id in assigned:
