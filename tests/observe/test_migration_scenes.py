@@ -518,3 +518,24 @@ def test_of_two_that_are_over_in_one_instant_the_last_makes_a_classic_group_and_
     scene.tick(18_000)
     begun = [(row["generation_before"], row["trigger_member_id"]) for row in scene.known().rebalances()]
     assert begun[-2:] == [(3, "c"), (4, "a")]
+
+
+def test_a_classic_member_that_is_over_in_the_instant_before_made_an_epoch_and_ended_what_waited_for_it() -> None:
+    """y had not come to epoch 2 yet; c, the last one of the consumer protocol, goes in the same instant after it."""
+    scene = ModernScene()
+    classic(scene)
+    upgraded(scene, 2_000, "x", "y")
+    scene.heartbeat(4_000, "y", error=27, generation=1)
+    scene.record_current(4_010, "x", 2, STABLE, (0,))
+    scene.beat(4_040, "c", 2)
+    scene.heartbeats(4_500, 14_050, "x")
+    scene.record_gone(14_050, "y", 3)
+    scene.record_downgraded(14_050, 3, {"x": 10_000}, "c")
+    scene.heartbeat(14_500, "x", error=27, generation=3)
+    scene.joined(14_700, 4, {"x": 14_510})
+    scene.synced(14_710, "x")
+    scene.tick(18_000)
+    known = scene.known()
+    begun = [(row["generation_before"], row["trigger_member_id"]) for row in known.rebalances()]
+    assert begun[-2:] == [(2, "y"), (3, "c")]
+    assert (2, 14_050, "member_joined", "c") in rebalances(known)

@@ -120,7 +120,7 @@ def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
 def _made_an_epoch(over: Ended) -> bool:
     """Whether a life was over in a group of epochs. The last such end may have made it a classic one, whose rebalance
     that is from the start (`conversions`)."""
-    return over.member.modern is not None and not over.member.modern.classic
+    return over.member.modern is not None
 
 
 def _joined_before(group: Group, current: Rebalance) -> float:

@@ -187,6 +187,7 @@ def downgrade(
     detail: dict[str, Any] = record.detail or {}
     entries = detail.get("members") or ()
     listed, heirs = {str(entry[0]) for entry in entries}, {entry[1]: entry for entry in entries if entry[1]}
+    epochs.conclude(facts, group, at)  # who went just before may have been all that was waited for
     members_before = len(group.members)
     why = ends.left_to_classic(group, at)
     if why is not None:
