@@ -537,7 +537,7 @@ class _Operation:
         silence.watch_phases(facts, group, member)
         facts.say_again(group, member)
         # It ends an operation: an epoch that comes after it in the same instant is one of something else.
-        self._born, self._changed = [], []
+        self._born, self._changed, self._members_before = [], [], len(groups.present(group))
         if self._what == "records":
             self._what = "member reconciled"
         if epoch > 0 and own.away_since_at_ms < 0:
