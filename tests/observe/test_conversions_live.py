@@ -160,3 +160,21 @@ def test_an_epoch_that_a_leave_makes_is_not_sure_before_its_record_while_one_mem
     rows = [row for row in named("transitions", scene.known_live().rows["transitions"]) if row["entity"] == "group"]
     told = [(row["to_state"], row["certainty"]) for row in rows if (since_start(row["at_ms"]) or 0) >= 19_999]
     assert told[:2] == [("Assigning", "provisional"), ("Stable", "exact")]
+
+
+def test_of_two_that_leave_in_one_instant_the_second_leaves_one_member_less_whichever_line_is_read_first() -> None:
+    """The line of b is read before any record; by the records c left first."""
+    scene = converted()
+    scene.record_join(19_200, "d", 3, ())
+    scene.comes(19_210, "d", 3, since=19_200)
+    read(scene, 19_500)
+    scene.leave(20_000, "b")
+    read(scene, 20_060)
+    scene.record_gone(20_000, "c", 4)
+    scene.record_gone(20_000, "b", 5)
+    scene.goes(20_070, "c", since=20_000)
+    for at in range(20_400, 25_000, 400):
+        read(scene, at)
+    rows = standing("rebalances", scene.known_live().rows["rebalances"])
+    told = sorted((row["generation_after"], row["trigger_member_id"], row["members_before"]) for row in rows)
+    assert told[-2:] == [(4, "c", 4), (5, "b", 3)]

@@ -44,6 +44,9 @@ TRIGGERS_BY_END = {
 }
 """`end_cause` -> `trigger` of the new group epoch."""
 
+ONE_LESS = frozenset(TRIGGERS_BY_END.values()) - {"static_replaced"}
+"""Triggers after which a group has one member less."""
+
 SECOND_MS, USUALLY_LATE_MS = 1_000, 150.0
 """A session timeout that an eviction shows is taken for whole seconds if the timer was late by no more than it is
 beside a busy neighbour."""

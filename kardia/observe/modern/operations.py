@@ -450,6 +450,9 @@ class _Operation:
         for bump, its_own in zip(later, [cause, *after], strict=False):
             epochs.explain(self._facts, group, bump, its_own)
         if len(after) == len(later):
+            last = [cause, *after][-2]
+            less = last.trigger in ends.ONE_LESS or last.member_id in self._named
+            before += (last.trigger == "member_joined") - less
             epochs.raised(self._facts, group, group.generation + 1, after[-1], before)
         return cause
 
