@@ -539,3 +539,27 @@ def test_a_classic_member_that_is_over_in_the_instant_before_made_an_epoch_and_e
     begun = [(row["generation_before"], row["trigger_member_id"]) for row in known.rebalances()]
     assert begun[-2:] == [(2, "y"), (3, "c")]
     assert (2, 14_050, "member_joined", "c") in rebalances(known)
+
+
+def test_who_was_waited_for_stays_so_when_it_is_gone_as_the_rebalance_is_told_once_more() -> None:
+    """y joins generation 2 late and no assignment comes; c makes a consumer group of it, and y leaves at once."""
+    scene = ModernScene()
+    classic(scene)
+    scene.heartbeat(2_500, "y", error=27)
+    scene.joined(5_000, 2, {"x": 2_000, "y": 5_000})
+    scene.tick(5_500)
+    scene.deleted(6_000)
+    for one in ("x", "y"):
+        scene.record(6_000, "member", one, rebalance_timeout_ms=60_000, topics=["t"], classic_session_ms=10_000)
+    scene.record(6_000, "epoch", epoch=2)
+    scene.record(6_000, "computed", epoch=2)
+    for one in ("x", "y"):
+        scene.record(6_000, "current", one, epoch=2, state=STABLE, assigned=[0], revoking=[])
+    scene.record_join(6_000, "c", 3)
+    scene.comes(6_010, "c", 3, since=6_000)
+    scene.leave(6_100, "y")
+    scene.record_gone(6_100, "y", 4)
+    scene.tick(9_000)
+    rows = [row for row in named("rebalances", scene.known_live().rows["rebalances"]) if row["generation_after"] == 2]
+    assert len(rows) > 1
+    assert [[one["member_id"] for one in row["stragglers"]] for row in rows] == [["y"]] * len(rows)

@@ -76,9 +76,15 @@ def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[s
     for place, join in enumerate(joined):
         waited_ms = int(join.handled_at_ms - current.started_at_ms)
         first_of_several = place == 0 and len(joined) > 1
-        if join.member_id in group.members and (first_of_several or waited_ms >= observer.settings.straggler_ms):
+        if _was_in(group, current, join.member_id) and (first_of_several or waited_ms >= observer.settings.straggler_ms):
             entries.append(_entry(join.member_id, join.client_id, waited_ms, joined=True))
     return sorted(entries, key=lambda entry: (-entry["waited_ms"], entry["member_id"]))[:MAX_STRAGGLERS]
+
+
+def _was_in(group: Group, current: Rebalance, member_id: str) -> bool:
+    """Whether who joined was a member as the join phase ended; it may have gone since."""
+    over = group.ended.get(member_id)
+    return member_id in group.members or (over is not None and 0 <= current.joined_at_ms < over.ended_at_ms)
 
 
 def _entry(member_id: str, client_id: str, waited_ms: int, *, joined: bool, pending: bool = False) -> dict[str, Any]:
