@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.modern_scene import ModernScene, rebalances, since_start
 from tests.support.scene import Known
 from tests.support.stories import standing
@@ -103,3 +105,15 @@ def test_an_end_that_may_have_come_before_a_join_need_not_have_made_the_epoch_af
     assert [row[2:] for row in rebalances(known) if row[2] == "session_expired"] == [("session_expired", "b")]
     [row] = [row for row in known.rebalances() if row["trigger"] == "session_expired"]
     assert row["certainty"] == "provisional"
+
+
+@pytest.mark.parametrize(("back_at", "sure"), [(6_000, "exact"), (44_000, "provisional")])
+def test_who_asks_for_other_topics_as_it_joins_anew_may_have_been_gone(back_at: int, sure: str) -> None:
+    scene = ModernScene(given_ms=-1, version="4.3.1")
+    scene.comes(1_000, "a", 1, (0, 1))
+    scene.beat(1_010, "a", 1, owned=(0, 1))
+    scene.beat(3_000, "a", 1)
+    scene.comes(back_at, "a", 2, (0, 1), topics=["t", "u"])
+    scene.tick(back_at + 2_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["certainty"]) == ("metadata_changed", sure)

@@ -194,7 +194,7 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     if epoch == groups.JOINS:
         conversions.upgrade_empty(facts, group, protocol, at, "inferred", by)
     modern = groups.enter(facts, group, protocol, at)
-    member = group.members.get(event.member_id)
+    member = known = group.members.get(event.member_id)
     if epoch == groups.JOINS:
         member = joining.joined(facts, group, modern, member, event, answered)
     elif member is None:
@@ -208,12 +208,10 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     _learn(facts, group, member, own, event)
     who_broke.heard(member, event)
     stayed: Certainty = "exact"
-    if own.away_since_at_ms >= 0 and epoch == groups.JOINS:
-        # An end and another join would have made epochs, which an answer shows where it has no older target.
-        none_since = answered <= group.generation and evidence.has_targets_at_once(facts)
-        if not (modern.by_records or group.is_session_known(member) or none_since):
-            stayed = "provisional"
-        groups.came_back(facts, group, member, own, at, stayed)
+    if epoch == groups.JOINS and member is known:
+        stayed = joining.stayed(facts, group, member, answered, at)
+        if own.away_since_at_ms >= 0:
+            groups.came_back(facts, group, member, own, at, stayed)
     renew(facts, group, member, max(event.handled_at_ms, member.session_renewed_at_ms))
     if by is not None and not modern.by_records:
         member.doubtful_at_ms = NEVER
