@@ -314,3 +314,14 @@ def test_who_comes_back_when_nobody_knows_how_long_sessions_are_may_have_ended_m
     rows = named("transitions", scene.known().rows["transitions"])
     [row] = [row for row in rows if row["cause"] == "static_returned"]
     assert row["certainty"] == "provisional"
+
+
+def test_what_came_soon_after_a_session_was_over_may_have_come_before_its_end() -> None:
+    """b was due at 14,100, and its timer fired after a had asked for another topic at 14,400."""
+    scene = pair(version="4.3.1")
+    scene.beats(6_200, 14_000, 2, "a")
+    scene.beat(14_400, "a", 2, 3, topics=["t", "u"])
+    scene.beat(16_400, "a", 3, 4, assigned=(0, 1))
+    scene.tick(18_000)
+    rows = {row["trigger"]: row["certainty"] for row in scene.known().rebalances()[-2:]}
+    assert rows == {"session_expired": "provisional", "metadata_changed": "provisional"}

@@ -292,9 +292,11 @@ def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, i
     if any(own.reached_at_ms > cause.at + STAMP_MS and own.epoch >= group.generation for own in after):
         cause.certainty = weaker(cause.certainty, "provisional")
     causes = [cause, *(bump.cause for bump in later)]
+    if later and later[0].cause.at - cause.at <= LATE_MS:  # the timer may have been as late
+        unsure = sum(bump.cause.at - cause.at <= LATE_MS for bump in later) + 1
+        causes[:unsure] = [replace(why, certainty=weaker(why.certainty, "provisional")) for why in causes[:unsure]]
     for bump, why in zip(later, causes, strict=False):
-        sure: Certainty = "provisional" if bump.cause.at - cause.at <= LATE_MS else "exact"
-        explain(facts, group, bump, replace(why, certainty=weaker(why.certainty, sure)))
+        explain(facts, group, bump, why)
     raised(facts, group, group.generation + 1, causes[-1], members_before)
 
 
