@@ -117,3 +117,14 @@ def test_who_asks_for_other_topics_as_it_joins_anew_may_have_been_gone(back_at: 
     scene.tick(back_at + 2_000)
     row = scene.known().rebalances()[-1]
     assert (row["trigger"], row["certainty"]) == ("metadata_changed", sure)
+
+
+def test_who_takes_a_seat_with_other_topics_after_a_long_silence_may_have_found_nobody_in_it() -> None:
+    scene = ModernScene(given_ms=-1, version="4.4.0")
+    scene.comes(1_000, "a", 1, (0, 1), instance="i")
+    scene.beat(1_010, "a", 1, owned=(0, 1))
+    scene.goes(3_000, "a", -2, instance="i")
+    scene.comes(40_000, "n", 3, (0, 1), instance="i", topics=["t", "u"])
+    scene.tick(42_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["certainty"]) == ("metadata_changed", "provisional")

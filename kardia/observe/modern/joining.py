@@ -141,10 +141,13 @@ def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> Non
             lives.begin_in_doubt(facts, group, one, at)
 
 
-def stayed(facts: Facts, group: Group, member: Member, answered: int, at: float) -> Certainty:
-    """How sure it is that a member which asks for everything again was one until then: where nothing says how long a
-    session is, it may have ended unseen, and be new. An end would have made an epoch, which an answer shows where it
-    has no older target."""
+def stayed(facts: Facts, group: Group, member: Member, answered: int, at: float, *, is_new: bool) -> Certainty:
+    """How sure it is that a member which asks for everything again, or whom it replaced, was one until then: where
+    nothing says how long a session is, it may have ended unseen. An end would have made an epoch, which an answer shows
+    where it has no older target."""
+    if is_new:
+        before = group.last_in_seat(member.instance_id) if member.instance_id else None
+        return before.certainty if before is not None and before.cause == "static_replaced" else "exact"
     own = groups.own_of(member)
     silent = own.away_since_at_ms >= 0 or ends.may_have_run_out(group, member, at)
     none_since = answered <= group.generation and evidence.has_targets_at_once(facts)
