@@ -172,3 +172,14 @@ def test_open_rebalances_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert group.modern is not None
     assert len(group.modern.bumps) <= 5
     assert START > 0
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "share"])
+def test_of_two_that_join_in_one_instant_the_epochs_of_their_answers_say_who_was_first(protocol: str) -> None:
+    """b was taken from the queue a moment before a, and its answer is in the log first; the coordinator did a first."""
+    scene = ModernScene(protocol=protocol, version="4.1.2")
+    scene.comes(1_009, "b", 2, since=1_000.1)
+    scene.comes(1_008, "a", 1, since=1_000.4)
+    scene.tick(3_000)
+    told = {row["generation_after"]: row["trigger_member_id"] for row in scene.known().rebalances()}
+    assert told == {1: "a", 2: "b"}

@@ -92,8 +92,9 @@ def _came_before(
     if left_first and not evidence.has_targets_at_once(facts):  # the answer may have an older target
         epochs.explain(facts, group, last, replace(last.cause, certainty=weaker(last.cause.certainty, "provisional")))
         return False
-    if by is not None and last.cause.at <= by and answered > last.epoch:
-        member.joined_at_ms = last.cause.at  # its request took long, and its answer has the later epoch
+    in_doubt_to = member.joined_at_ms + epochs.STAMP_MS if by is None else by
+    if last.cause.at <= in_doubt_to and answered > last.epoch:
+        member.joined_at_ms = last.cause.at  # its request took longer, and its answer has the later epoch
         return False
     why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id, by=by)
     epochs.begin_before(facts, group, last, why, answered)
