@@ -27,7 +27,7 @@ from math import prod
 from typing import NamedTuple
 
 from ingest.dialects import UNNAMED, Asked, Listener, Reading, rejection
-from ingest.dialects.classic_sentences import MEMBER, NUMBER, UUID
+from ingest.dialects.classic_sentences import MEMBER, NUMBER, OF_EPOCHS, UUID
 from ingest.dialects.classic_sentences import SENTENCES as CLASSIC
 from ingest.dialects.epoch_sentences import SENTENCES as EPOCHS
 from ingest.dialects.sentence import Pattern
@@ -69,7 +69,7 @@ _SCALA_PREFIX = re.compile(r"\[Group(?:Coordinator|MetadataManager)(?: brokerId=
 _JAVA_PREFIX = re.compile(
     rf"\[GroupCoordinator id=\d+(?: topic=__consumer_offsets partition=(?P<partition>{NUMBER}))?\] "
 )
-_MEMBERS = re.compile(rf"(.+?{UUID})(?:, |\Z)", re.DOTALL)
+_MEMBERS = re.compile(rf"({OF_EPOCHS}|.+?{UUID})(?:, |\Z)", re.DOTALL)
 _REASON_MEMBER = re.compile(
     rf"(?:Adding new member |[Ll]eader |Updating metadata for (?:static )?member |because static member "
     # A client.id may hold a UUID of its own (Kafka Streams): the one that ends the member id is not gone on with.

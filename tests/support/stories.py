@@ -74,6 +74,7 @@ RECORDED_EPOCHS = (
     "e02_plans-4.4.0",
     "e03_moves-4.0.2",
     "e03_moves-4.1.2",
+    "e03_moves-4.2.1",
     "e04_share-4.4.0",
     "e05_streams-4.2.1",
     "e06_breaks-4.4.0",

@@ -487,15 +487,15 @@ class _Operation:
         return max(by_regex, key=lambda one: one.joined_at_ms, default=None)
 
     def _why_gone(self, member: Member) -> tuple[str, Certainty]:
-        cause, sure = ends.why_at(self._facts, self._group, member, self._at)
-        if member.member_id in self._leaves:
-            return self._leaves[member.member_id]
         said = self._group.said.ends.pop(member.member_id, None)
         if said is not None and abs(said.at_ms - self._at) <= SAID_WITHIN_MS:
-            self._said[member.member_id] = said.cause, said.certainty
-            if self._at - said.at_ms > AT_ONCE_MS:
-                self._began, self._began_by = said.at_ms, None
-        return self._said.get(member.member_id, (cause, sure))
+            if said.cause:
+                self._said[member.member_id] = said.cause, said.certainty
+            if self._at - said.at_ms > AT_ONCE_MS:  # what it brought about has a sentence of its own, somewhat later
+                self._began, self._began_by = said.at_ms, self._stamps.get("downgraded")
+        if member.member_id in self._leaves:
+            return self._leaves[member.member_id]
+        return self._said.get(member.member_id) or ends.why_at(self._facts, self._group, member, self._at)
 
     def _remove_gone(self, cause: Cause | None) -> None:
         """Take out who is gone, as far as it is known why; of the others a leave may still tell."""

@@ -73,7 +73,10 @@ def on_line(facts: Facts, event: Event, at: float) -> bool:
 def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> None:
     """Why a member is gone; of all else the requests and records say more, and earlier."""
     fenced = _cause_of(event) if what == "epoch_member_fenced" else ""
-    if not fenced and not (what == "epoch_member_left" and not facts.reads_requests(facts.broker, at)):
+    if not fenced and what != "epoch_member_left":
+        return
+    if not fenced and facts.reads_requests(facts.broker, at):
+        _note_leave(facts, group, event, at)
         return  # with its requests a leave has its own reason
     if moves.is_overtaken(facts, group):
         if fenced:
@@ -99,6 +102,13 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
         if over.cause == "unknown" or (cause != "left" and (agrees or not stands(over.certainty))):
             ends.correct(facts, group, over, over.ended_at_ms if over.told else at, cause, sure)
             over.told = True
+
+
+def _note_leave(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """When a member left; why, its request says. Its records come with a later stamp where the machine was busy."""
+    member = group.members.get(_who(group, event))
+    if member is not None and member.modern is not None and facts.reads_records():
+        group.said.note_end(member.member_id, SaidEnd("", at, "exact"))
 
 
 def _note_begin(group: Group, event: Event, at: float, what: str) -> None:

@@ -103,6 +103,7 @@ class SaidEnd(NamedTuple):
     """Why a member is gone, as a sentence says; what shows it beside the sentence is not read yet."""
 
     cause: str
+    """Empty where its request says more."""
     at_ms: float
     certainty: Certainty
 
