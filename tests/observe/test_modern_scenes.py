@@ -183,3 +183,19 @@ def test_of_two_that_join_in_one_instant_the_epochs_of_their_answers_say_who_was
     scene.tick(3_000)
     told = {row["generation_after"]: row["trigger_member_id"] for row in scene.known().rebalances()}
     assert told == {1: "a", 2: "b"}
+
+
+@pytest.mark.parametrize(("later_ms", "sure"), [(3.0, "exact"), (0.2, "provisional")])
+def test_of_two_that_join_while_the_first_assignment_is_delayed_their_answers_do_not_say_who_was_first(
+    later_ms: float, sure: str
+) -> None:
+    """Both have the epoch from before every join. b is answered first, and its line is read first."""
+    scene = ModernScene(protocol="streams", version="4.2.1")
+    scene.comes(1_030, "b", 1, since=1_000 + later_ms, status=[5])
+    scene.comes(1_031, "a", 1, since=1_000, status=[5])
+    scene.tick(3_000)
+    rows = scene.known().rebalances()
+    told = {row["generation_after"]: (row["trigger_member_id"], row["certainty"]) for row in rows}
+    assert [told[epoch][0] for epoch in (2, 3)] == ["a", "b"]
+    assert told[2][1] == sure
+    assert set(told) == {2, 3}

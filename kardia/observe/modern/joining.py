@@ -97,8 +97,20 @@ def _came_before(
         member.joined_at_ms = last.cause.at  # its request took longer, and its answer has the later epoch
         return False
     why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id, by=by)
-    epochs.begin_before(facts, group, last, why, answered)
+    why.certainty = _order_of(facts, group, last, event, member)
+    # While the first assignment of a streams group is delayed answers have the epoch from before every join.
+    epochs.begin_before(facts, group, last, why, 0 if _is_delayed(event) else answered)
     return True
+
+
+def _order_of(facts: Facts, group: Group, last: Bump, event: Event, member: Member) -> Certainty:
+    """How sure it is which of two that joined was the first: within an instant the epochs of their answers show it,
+    where each has its own. The epoch of the other one is then as unsure."""
+    has_its_own = evidence.has_targets_at_once(facts) and not _is_delayed(event)
+    if has_its_own or abs(last.cause.at - member.joined_at_ms) > epochs.STAMP_MS:
+        return "exact"
+    epochs.explain(facts, group, last, replace(last.cause, certainty=weaker(last.cause.certainty, "provisional")))
+    return "provisional"
 
 
 def _is_shown_before(
@@ -162,6 +174,10 @@ def by_regex(event: Event) -> bool:
     return bool(detail.get("regex")) and not detail.get("topics")
 
 
+def _is_delayed(event: Event) -> bool:
+    return DELAYED in ((event.detail or {}).get("status") or ())
+
+
 def _ran_out(group: Group, member: Member, at: float) -> bool:
     """Whether a timer of a member was due by an instant."""
     due = ends.timers(group, member)
@@ -173,9 +189,9 @@ def _count_join(
 ) -> None:
     """A member that is new is one epoch more. What the answer has beyond that came before it, unseen; an answer with
     less has the epoch of a target that is older: one is computed once in a while (`assignment.interval.ms`)."""
-    at, before, detail = member.joined_at_ms, group.generation, event.detail or {}
+    at, before = member.joined_at_ms, group.generation
     why = Cause(at, "member_joined", member.member_id, member.client_id, member.instance_id, "", "exact", by)
-    delayed = DELAYED in (detail.get("status") or ())
+    delayed = _is_delayed(event)
     if by_regex(event):
         _count_join_by_regex(facts, group, member, answered, replace(why, certainty="inferred"))
         return
@@ -192,6 +208,9 @@ def _count_join(
     if answered <= before and any(_may_be_gone(group, one, at) for one in group.members.values()):
         why.certainty = weaker(why.certainty, "provisional")
     shown = answered > before and at_once and not delayed
+    last = group.modern.bumps[-1] if group.modern is not None and group.modern.bumps else None
+    if last is not None and not shown and last.cause.trigger == "member_joined":
+        why.certainty = weaker(why.certainty, _order_of(facts, group, last, event, member))
     epochs.raised(facts, group, max(before + 1, answered), why, members_before, shown=shown)
 
 
