@@ -21,10 +21,9 @@ def test_a_poll_that_returned_may_have_been_called_long_enough_ago(fetched_at: i
     assert scene.known().ended()["a"] == (11_000, "left", sure)
 
 
-@pytest.mark.parametrize(("last_line_at", "sure"), [(4_000, "provisional"), (17_500, "inferred")])
-def test_a_broker_that_has_fallen_silent_may_have_taken_the_polls_along(last_line_at: int, sure: str) -> None:
-    """a fetches from another broker than its coordinator until 3,000, and leaves at 18,000, as Java does when its poll
-    interval of 8 s is over. The other broker's log has its last line at `last_line_at`."""
+def silent(last_line_at: int, left_at: int) -> ModernScene:
+    """a fetches from another broker than its coordinator until 3,000, and leaves as Java does when its poll interval of
+    8 s is over. The other broker's log has its last line at `last_line_at`."""
     scene = ModernScene()
     scene.comes(1_010, "a", 1, (0,), since=1_000)
     scene.at_broker(2)
@@ -33,10 +32,20 @@ def test_a_broker_that_has_fallen_silent_may_have_taken_the_polls_along(last_lin
     for at in range(4_000, last_line_at + 1, 1_500):
         scene.fetch(at, "somebody")
     scene.at_broker(1)
-    scene.beats(2_000, 17_900, 1, "a", every=1_000)
-    scene.beat(18_000, "a", -1, owned=())
+    scene.beats(2_000, left_at - 100, 1, "a", every=1_000)
+    scene.beat(left_at, "a", -1, owned=())
     scene.at_broker(2)
-    scene.tick(20_000, last_line=last_line_at)
+    scene.tick(left_at + 2_000, last_line=last_line_at)
     scene.at_broker(1)
-    scene.tick(20_000)
-    assert scene.known().ended()["a"] == (18_000, "poll_timeout", sure)
+    scene.tick(left_at + 2_000)
+    return scene
+
+
+@pytest.mark.parametrize(("last_line_at", "sure"), [(4_000, "provisional"), (11_500, "inferred")])
+def test_a_broker_that_has_fallen_silent_may_have_taken_the_polls_along(last_line_at: int, sure: str) -> None:
+    assert silent(last_line_at, 11_300).known().ended()["a"] == (11_300, "poll_timeout", sure)
+
+
+def test_who_stays_long_after_its_interval_has_polled_unseen() -> None:
+    """It would have left at 11,000 else; when its last poll was is not known."""
+    assert silent(18_000, 18_000).known().ended()["a"] == (18_000, "poll_timeout", "provisional")

@@ -51,7 +51,9 @@ def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - leaves.LEAVE_DELAY_MS:
         is_sure = silent_ms + CALLED_BEFORE_MS < interval_ms - leaves.LEAVE_DELAY_MS
         return "left", "exact" if is_sure else "provisional"
-    blind = facts.is_blind(member.last_poll_at_ms, event.arrived_at_ms)
+    # One that ran out would have shown before: it has polled since, unseen.
+    blind = silent_ms > interval_ms + 2 * leaves.LEAVE_DELAY_MS
+    blind = blind or facts.is_blind(member.last_poll_at_ms, event.arrived_at_ms)
     blind = blind or group.gap_at_ms >= member.last_poll_at_ms or not facts.is_alone(group, member)
     blind = blind or group.unsure_to >= member.last_poll_at_ms  # a broker that died took the lines of later ones along
     return "poll_timeout", "provisional" if blind or member.last_poll_at_ms < 0 else "inferred"
