@@ -19,7 +19,7 @@ setup: ## Make .venv with every dependency pinned and hashed; the first time a f
 demo: setup ## Start a real broker, consumers with real faults and the whole pipeline; end with a verdict (2 min).
 	@$(BIN)/kardia demo $(ARGS)
 
-# Spark starts some fifty times in the tests, each time a third quicker with the archive; made once for a machine (1 min).
+# Spark starts often in the tests, each time quicker with the archive of its classes, which is made once for a machine (1 min).
 test: setup ## Run all tests, same examples each time; says at the end what a missing system package left out (25 min).
 	@$(BIN)/python -m spark_jobs.class_archive
 	@$(BIN)/python -m pytest $(ARGS)
