@@ -563,3 +563,22 @@ def test_who_was_waited_for_stays_so_when_it_is_gone_as_the_rebalance_is_told_on
     rows = [row for row in named("rebalances", scene.known_live().rows["rebalances"]) if row["generation_after"] == 2]
     assert len(rows) > 1
     assert [[one["member_id"] for one in row["stragglers"]] for row in rows] == [["y"]] * len(rows)
+
+
+def test_a_rebalance_whose_joins_were_answered_had_begun_though_a_conversion_came_before_its_assignment() -> None:
+    """y leaves without a word about why; x is answered with generation 2, and 20 ms later c makes a consumer group."""
+    scene = ModernScene()
+    classic(scene)
+    scene.leave(2_000, "y")
+    scene.heartbeat(2_300, "x", error=27)
+    scene.joined(2_400, 2, {"x": 2_310})
+    scene.deleted(2_420)
+    scene.record(2_420, "member", "x", rebalance_timeout_ms=60_000, topics=["t"], classic_session_ms=10_000)
+    scene.record(2_420, "epoch", epoch=2)
+    scene.record(2_420, "computed", epoch=2)
+    scene.record(2_420, "current", "x", epoch=2, state=STABLE, assigned=[0], revoking=[])
+    scene.record_join(2_420, "c", 3)
+    scene.comes(2_430, "c", 3, since=2_420)
+    scene.tick(6_000)
+    told = {row["generation_after"]: row["trigger_member_id"] for row in scene.known().rebalances()}
+    assert told == {1: "x", 2: "y", 3: "c"}

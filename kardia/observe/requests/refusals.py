@@ -173,8 +173,10 @@ def began_before(group: Group, current: Rebalance | None, event: Event) -> None:
 
 def shows_begin(current: Rebalance, began: Cause) -> bool:
     """Whether a rebalance that a conversion cuts off had begun: what silence alone had begun need not have been, and
-    JoinGroups that are sent back had waited in it. Of two that came within the width of a stamp neither is sure to
-    have been the first."""
+    JoinGroups that are sent back had waited in it, as those had that were answered. Of two that came within the width
+    of a stamp neither is sure to have been the first."""
+    if current.joined_at_ms >= 0:
+        return True
     if began.trigger not in _BY_JOIN:
         return began.certainty == "exact"
     others = (join for join in current.refused if join.member_id != began.member_id)
