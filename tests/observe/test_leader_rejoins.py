@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kardia.events import Kind
-from tests.support.scene import Scene
+from tests.support.scene import START, Scene
 
 REBALANCE_IN_PROGRESS = 27
 
@@ -70,3 +70,21 @@ def test_a_syncgroup_that_came_in_a_rebalance_and_was_sent_back_says_nothing_of_
     scene.tick(4_000)
     row = scene.known().rebalances()[-1]
     assert (row["trigger"], row["trigger_member_id"]) == ("leader_rejoined", "a")
+
+
+def test_who_was_answered_and_asks_once_more_at_once_was_not_waited_for_until_then() -> None:
+    """Its client gave the first JoinGroup up, and sent another one as that was answered: told the same generation."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 10.0, "b": 20.0}, first=("a", "b"))
+    scene.synced(1_010, "a", "b")
+    scene.heartbeat(3_000, "a", error=27)
+    scene.joined(7_000, 2, {"a": 4_000.0, "b": 6_900.0})
+    detail = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "assigned_member_id": "a", "leader": "a"}
+    scene._event(Kind.JOIN, 7_001, since=7_000.6, member_id="a", client_id="a", generation_id=2, detail=detail)
+    scene.synced(7_020, "a", "b")
+    scene.tick(9_000)
+    row = scene.known().rebalances()[-1]
+    began_ms = row["started_at_ms"] - START
+    waited = [(one["member_id"], one["waited_ms"]) for one in row["stragglers"]]
+    assert waited[0] == ("b", 6_900 - began_ms)
+    assert ("a", 7_000 - began_ms) not in waited

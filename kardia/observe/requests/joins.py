@@ -85,7 +85,7 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
     if generation > group.generation or is_over:
         generations.on_join_phase_completed(observer, group, generation, at, member_id, event.handled_at_ms)
     current = group.rebalance
-    if current is not None and _is_in_burst(observer, group, current, event):
+    if current is not None and _is_in_burst(observer, group, current, event, member_id):
         take_join(observer, group, current, event, member_id)
     elif not event.member_id and event.group_instance_id:
         take_replacement(observer, group, event, member_id)
@@ -104,9 +104,12 @@ def _note_asked(observer: Facts, group: Group, event: Event, member_id: str, at:
     timeouts.rejoined(observer, group, member, event.handled_at_ms)
 
 
-def _is_in_burst(observer: Facts, group: Group, current: Rebalance, event: Event) -> bool:
-    """Whether a JoinGroup is one of those that the end of the join phase answered."""
+def _is_in_burst(observer: Facts, group: Group, current: Rebalance, event: Event, member_id: str) -> bool:
+    """Whether a JoinGroup is one of those that the end of the join phase answered. Who was answered in it and asks once
+    more is told the same again."""
     if current.generation_after != event.generation_id:
+        return False
+    if event.handled_at_ms > current.joined_at_ms and any(join.member_id == member_id for join in current.joins):
         return False
     by = current.joined_at_ms + observer.settings.tolerance_ms
     return event.handled_at_ms <= by and not _came_when_stable(group, current, event)
