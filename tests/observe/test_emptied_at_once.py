@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.observe.test_scenes import stable
+from tests.support.modern_scene import ModernScene
 from tests.support.scene import START, Known, Scene
 from tests.support.stories import standing
 
@@ -106,3 +107,19 @@ def test_a_session_that_ended_a_moment_late_began_what_the_last_leave_completed(
     assert (last["trigger"], last["trigger_member_id"]) == ("session_expired", "b")
     assert last["started_at_ms"] == START + 16_020
     assert known.states()[-1] == (16_600, "Empty")
+
+
+@pytest.mark.parametrize(("written_at", "sure"), [(15_003, True), (19_600, False)])
+def test_a_record_of_an_empty_group_confirms_an_end_only_if_it_was_written_then(written_at: int, sure: bool) -> None:
+    """x was due at 15,000; a record from long after that is of a session that another broker had begun anew."""
+    scene = ModernScene()
+    scene.joined(1_000, 1, {"x": 900})
+    scene.synced(1_010, "x")
+    scene.group_record(1_005, 1, {"x": 10_000})
+    scene.heartbeat(5_000, "x")
+    scene.tick(17_500)
+    scene.empty_record(written_at, 2)
+    scene.tick(22_000)
+    at, cause, certainty = scene.known_live().ended()["x"]
+    assert (at, cause) == (15_000, "session_expired")
+    assert (certainty == "exact") == sure

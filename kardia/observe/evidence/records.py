@@ -112,7 +112,7 @@ def _on_empty_record(observer: Facts, group: Group, event: Event, generation: in
             group.membership_complete = True
             observer.move(group, at, GroupState.EMPTY, "group record", "exact")
         elif generation == group.generation and group.state == GroupState.EMPTY:
-            _confirm_last(observer, group)
+            _confirm_last(observer, group, at)
         return
     if group.state == GroupState.UNKNOWN:
         group.generation = generation
@@ -134,7 +134,7 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     observer.evidence = group.deserted_by if group.deserted_at_ms >= 0 else group.empty_by
     if group.generation >= generation:
         if group.generation == generation and group.state == GroupState.EMPTY:
-            _confirm_last(observer, group)
+            _confirm_last(observer, group, group.empty_at_ms)
         return
     at, tolerance = group.empty_at_ms, observer.settings.tolerance_ms
     group.membership_complete = True
@@ -169,9 +169,11 @@ def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None
     gone.on_deleted(observer, group, at, by)
 
 
-def _confirm_last(observer: Facts, group: Group) -> None:
+def _confirm_last(observer: Facts, group: Group, at: float) -> None:
+    """The group became Empty at `at`. Whose timer was due well before did not end by it: its session had begun anew."""
     for over in group.ended.values():
-        lives.confirm(observer, group, over, group.empty_at_ms)
+        if at <= over.ended_at_ms + LATE_MS:
+            lives.confirm(observer, group, over, at)
 
 
 def on_offset_record(_observer: Facts, _event: Event, _at: float) -> None:
