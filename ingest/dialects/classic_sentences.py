@@ -9,13 +9,8 @@ Truth: log statements of Kafka 2.0 to 4.4 (`GroupCoordinator.scala`, `GroupMetad
 
 from __future__ import annotations
 
-from ingest.dialects.sentence import Sentence, pattern
+from ingest.dialects.sentence import MEMBER, UUID, Sentence, pattern
 
-UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-OF_EPOCHS = r"[-\w]{22}"
-"""What a consumer group names a member that came to it by JoinGroup, and keeps as it becomes a classic one: a UUID in
-base64. Every other id of a classic group ends in a UUID."""
-MEMBER = rf"(?P<member>{OF_EPOCHS}|.*?{UUID})"
 NUMBER = r"[0-9]+"
 _GENERATION = rf"(?P<generation>{NUMBER})"
 _PARTITION = rf"(?: \(__consumer_offsets-(?P<partition>{NUMBER})\))?"

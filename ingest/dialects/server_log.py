@@ -27,10 +27,10 @@ from math import prod
 from typing import NamedTuple
 
 from ingest.dialects import UNNAMED, Asked, Listener, Reading, rejection
-from ingest.dialects.classic_sentences import MEMBER, NUMBER, OF_EPOCHS, UUID
+from ingest.dialects.classic_sentences import NUMBER
 from ingest.dialects.classic_sentences import SENTENCES as CLASSIC
 from ingest.dialects.epoch_sentences import SENTENCES as EPOCHS
-from ingest.dialects.sentence import Pattern
+from ingest.dialects.sentence import UUID, UUID_IN_BASE64, Pattern
 from ingest.dialects.silent_sentences import is_silent
 from ingest.stamps import Stamps
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
@@ -69,11 +69,12 @@ _SCALA_PREFIX = re.compile(r"\[Group(?:Coordinator|MetadataManager)(?: brokerId=
 _JAVA_PREFIX = re.compile(
     rf"\[GroupCoordinator id=\d+(?: topic=__consumer_offsets partition=(?P<partition>{NUMBER}))?\] "
 )
-_MEMBERS = re.compile(rf"({OF_EPOCHS}|.+?{UUID})(?:, |\Z)", re.DOTALL)
+# Its client may have chosen that an id which ends in a UUID begins like one in base64: it is looked for first.
+_MEMBERS = re.compile(rf"(.+?{UUID}|{UUID_IN_BASE64})(?:, |\Z)", re.DOTALL)
 _REASON_MEMBER = re.compile(
     rf"(?:Adding new member |[Ll]eader |Updating metadata for (?:static )?member |because static member "
     # A client.id may hold a UUID of its own (Kafka Streams): the one that ends the member id is not gone on with.
-    rf"|[Rr]emoving member |\(member: ){MEMBER}(?![-\w])",
+    rf"|[Rr]emoving member |\(member: )(?P<member>.*?{UUID}|{UUID_IN_BASE64})(?![-\w])",
     re.DOTALL,
 )
 _REASON_MEMBERS = re.compile(r"(?:request for |Removing (?:Hash)?(?:Set)?)[\[(](?P<members>.*)[\])]", re.DOTALL)

@@ -82,6 +82,26 @@ def test_a_member_that_a_consumer_group_has_named_is_read_when_that_is_a_classic
     assert ((event.detail or {})["what"], event.member_id, event.group_id) == (what, "4n-tTVUaSt-TeO5f9HgnZA", "on")
 
 
+@pytest.mark.parametrize(
+    ("client_id", "message"),
+    [
+        ("{} in group orders", "Member {} in group real has failed, removing it from the group."),
+        ("{} for group orders", "Assignment received from leader {} for group real for generation 9."),
+        (
+            "{} and more",
+            "Preparing to rebalance group real in state PreparingRebalance with old generation 9 (reason: removing "
+            "member {} on heartbeat expiration).",
+        ),
+    ],
+)
+def test_a_client_that_calls_itself_like_such_a_member_speaks_for_no_other_group(client_id: str, message: str) -> None:
+    """What a client chooses stands before the UUID of its member id. The group `real` lies in partition 0."""
+    member_id = client_id.format("A" * 22) + "-550e8400-e29b-41d4-a716-446655440000"
+    event = read(JAVA.replace("partition=3", "partition=0") + message.format(member_id))
+    assert isinstance(event, Event)
+    assert (event.kind, event.group_id, event.member_id) == (Kind.COORDINATOR_LINE, "real", member_id)
+
+
 @pytest.mark.parametrize("template", [template for some in SILENT.values() for template in some], ids=str)
 def test_a_sentence_that_says_nothing_of_members_is_none_that_does(template: str) -> None:
     message = template.replace("{}", "x")

@@ -178,17 +178,17 @@ def classic(scene: ModernScene) -> None:
     scene.group_record(1_095, 1, {"x": 10_000, "y": 10_000})
 
 
-def upgraded(scene: ModernScene, at: float, *members: str) -> None:
+def upgraded(scene: ModernScene, at: float, *members: str, generation: int = 1) -> None:
     """The records of the operation in which a consumer joins the group of these, and its answer."""
     scene.deleted(at)
     for one in members:
         scene.record(at, "member", one, rebalance_timeout_ms=60_000, topics=["t"], classic_session_ms=10_000)
-    scene.record(at, "epoch", epoch=1)
-    scene.record(at, "computed", epoch=1)
+    scene.record(at, "epoch", epoch=generation)
+    scene.record(at, "computed", epoch=generation)
     for one in members:
-        scene.record(at, "current", one, epoch=1, state=STABLE, assigned=[0], revoking=[])
-    scene.record_join(at, "c", 2)
-    scene.comes(at + 10, "c", 2, since=at)
+        scene.record(at, "current", one, epoch=generation, state=STABLE, assigned=[0], revoking=[])
+    scene.record_join(at, "c", generation + 1)
+    scene.comes(at + 10, "c", generation + 1, since=at)
 
 
 def test_a_conversion_names_all_members_so_that_another_one_was_gone_before() -> None:

@@ -548,15 +548,7 @@ def test_who_was_waited_for_stays_so_when_it_is_gone_as_the_rebalance_is_told_on
     scene.heartbeat(2_500, "y", error=27)
     scene.joined(5_000, 2, {"x": 2_000, "y": 5_000})
     scene.tick(5_500)
-    scene.deleted(6_000)
-    for one in ("x", "y"):
-        scene.record(6_000, "member", one, rebalance_timeout_ms=60_000, topics=["t"], classic_session_ms=10_000)
-    scene.record(6_000, "epoch", epoch=2)
-    scene.record(6_000, "computed", epoch=2)
-    for one in ("x", "y"):
-        scene.record(6_000, "current", one, epoch=2, state=STABLE, assigned=[0], revoking=[])
-    scene.record_join(6_000, "c", 3)
-    scene.comes(6_010, "c", 3, since=6_000)
+    upgraded(scene, 6_000, "x", "y", generation=2)
     scene.leave(6_100, "y")
     scene.record_gone(6_100, "y", 4)
     scene.tick(9_000)
@@ -572,13 +564,7 @@ def test_a_rebalance_whose_joins_were_answered_had_begun_though_a_conversion_cam
     scene.leave(2_000, "y")
     scene.heartbeat(2_300, "x", error=27)
     scene.joined(2_400, 2, {"x": 2_310})
-    scene.deleted(2_420)
-    scene.record(2_420, "member", "x", rebalance_timeout_ms=60_000, topics=["t"], classic_session_ms=10_000)
-    scene.record(2_420, "epoch", epoch=2)
-    scene.record(2_420, "computed", epoch=2)
-    scene.record(2_420, "current", "x", epoch=2, state=STABLE, assigned=[0], revoking=[])
-    scene.record_join(2_420, "c", 3)
-    scene.comes(2_430, "c", 3, since=2_420)
+    upgraded(scene, 2_420, "x", generation=2)
     scene.tick(6_000)
     told = {row["generation_after"]: row["trigger_member_id"] for row in scene.known().rebalances()}
     assert told == {1: "x", 2: "y", 3: "c"}

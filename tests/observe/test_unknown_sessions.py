@@ -1,7 +1,7 @@
 """Groups that have epochs, by requests alone, where nothing says how long a session is: whom another one's partitions
 show to be gone, and when it went.
 
-Instants in ms from the start of a scene. All have come to epoch 3 or 4: s has partition 0, b 1, c 2; s lives on.
+Instants in ms from the start of a scene. The members of `three` are settled in epoch 3: s has partition 0, b 1, c 2.
 """
 
 from __future__ import annotations

@@ -76,9 +76,8 @@ def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[s
     for place, join in enumerate(joined):
         waited_ms = int(join.handled_at_ms - current.started_at_ms)
         first_of_several = place == 0 and len(joined) > 1
-        if _was_in(group, current, join.member_id) and (
-            first_of_several or waited_ms >= observer.settings.straggler_ms
-        ):
+        is_late = first_of_several or waited_ms >= observer.settings.straggler_ms
+        if is_late and _was_in(group, current, join.member_id):
             entries.append(_entry(join.member_id, join.client_id, waited_ms, joined=True))
     return sorted(entries, key=lambda entry: (-entry["waited_ms"], entry["member_id"]))[:MAX_STRAGGLERS]
 

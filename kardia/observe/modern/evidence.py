@@ -225,12 +225,11 @@ def _session_at_most(group: Group) -> float:
     return min(lasted, default=inf)
 
 
-def _is_of_its_end(group: Group, owner: Member, unexplained: list[Bump], since: float, by: float) -> bool:
-    """Whether epochs that began since a member was last heard show when it ended: one, which nothing else has made."""
-    renewed_at = owner.session_renewed_at_ms
-    began = (
-        [bump for bump in group.modern.bumps if bump.started_at_ms >= renewed_at] if group.modern is not None else []
-    )
+def _is_of_its_end(
+    group: Group, renewed_at: float, began: list[Bump], unexplained: list[Bump], since: float, by: float
+) -> bool:
+    """Whether the epochs that `began` since a member was last heard show when it ended: one, which nothing else has
+    made."""
     if not unexplained:
         return not began
     first = unexplained[0]
@@ -259,7 +258,7 @@ def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
             since = renewed_at  # from when on it may have begun was not shown
     elif began:
         since = renewed_at  # one of them is its end, and something else is taken for the cause
-    is_its_own = _is_of_its_end(group, owner, open_bumps, since, by)
+    is_its_own = _is_of_its_end(group, renewed_at, began, open_bumps, since, by)
     since = max(renewed_at, since)
     cause = "session_expired" if owner.modern.revoke_since_at_ms < 0 else "unknown"
     sure: Certainty = "unknown" if cause == "unknown" else "inferred" if is_its_own else "provisional"

@@ -208,8 +208,10 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     _learn(facts, group, member, own, event)
     who_broke.heard(member, event)
     stayed: Certainty = "exact"
-    if epoch == groups.JOINS:
-        stayed = joining.stayed(facts, group, member, answered, at, is_new=member is not known)
+    if epoch == groups.JOINS and member is not known:
+        stayed = joining.replaced_sure(group, member)
+    elif epoch == groups.JOINS:
+        stayed = joining.stayed_sure(facts, group, member, answered, at)
         if own.away_since_at_ms >= 0:
             groups.came_back(facts, group, member, own, at, stayed)
     renew(facts, group, member, max(event.handled_at_ms, member.session_renewed_at_ms))

@@ -97,15 +97,15 @@ def _came_before(
         member.joined_at_ms = last.cause.at  # its request took longer, and its answer has the later epoch
         return False
     why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id, by=by)
-    why.certainty = _order_of(facts, group, last, event, member)
+    why.certainty = _doubt_order(facts, group, last, event, member)
     # While the first assignment of a streams group is delayed answers have the epoch from before every join.
     epochs.begin_before(facts, group, last, why, 0 if _is_delayed(event) else answered)
     return True
 
 
-def _order_of(facts: Facts, group: Group, last: Bump, event: Event, member: Member) -> Certainty:
+def _doubt_order(facts: Facts, group: Group, last: Bump, event: Event, member: Member) -> Certainty:
     """How sure it is which of two that joined was the first: within an instant the epochs of their answers show it,
-    where each has its own. The epoch of the other one is then as unsure."""
+    where each has its own. If they do not, what the other one began is said to be as unsure."""
     has_its_own = evidence.has_targets_at_once(facts) and not _is_delayed(event)
     if has_its_own or abs(last.cause.at - member.joined_at_ms) > epochs.STAMP_MS:
         return "exact"
@@ -154,13 +154,16 @@ def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> Non
             lives.begin_in_doubt(facts, group, one, at)
 
 
-def stayed(facts: Facts, group: Group, member: Member, answered: int, at: float, *, is_new: bool) -> Certainty:
-    """How sure it is that a member which asks for everything again, or whom it replaced, was one until then: where
-    nothing says how long a session is, it may have ended unseen. An end would have made an epoch, which an answer shows
-    where it has no older target."""
-    if is_new:
-        before = group.last_in_seat(member.instance_id) if member.instance_id else None
-        return before.certainty if before is not None and before.cause == "static_replaced" else "exact"
+def replaced_sure(group: Group, member: Member) -> Certainty:
+    """How sure it is that whoever a new member has replaced was one until then, if it has replaced anybody."""
+    before = group.last_in_seat(member.instance_id) if member.instance_id else None
+    return before.certainty if before is not None and before.cause == "static_replaced" else "exact"
+
+
+def stayed_sure(facts: Facts, group: Group, member: Member, answered: int, at: float) -> Certainty:
+    """How sure it is that a member which asks for everything again was one until then: where nothing says how long a
+    session is, it may have ended unseen. An end would have made an epoch, which an answer shows where it has no older
+    target."""
     own = groups.own_of(member)
     silent = own.away_since_at_ms >= 0 or ends.may_have_run_out(group, member, at)
     none_since = answered <= group.generation and evidence.has_targets_at_once(facts)
@@ -210,7 +213,7 @@ def _count_join(
     shown = answered > before and at_once and not delayed
     last = group.modern.bumps[-1] if group.modern is not None and group.modern.bumps else None
     if last is not None and not shown and last.cause.trigger == "member_joined":
-        why.certainty = weaker(why.certainty, _order_of(facts, group, last, event, member))
+        why.certainty = weaker(why.certainty, _doubt_order(facts, group, last, event, member))
     epochs.raised(facts, group, max(before + 1, answered), why, members_before, shown=shown)
 
 

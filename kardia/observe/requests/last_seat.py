@@ -1,5 +1,5 @@
 """The JoinGroup of a static member that took the seat of the last member of the consumer protocol: the group is a
-classic one by it, and its answer says whether that began a rebalance. Changes nothing but that.
+classic one by it, and its answer says whether that began a rebalance. Decides nothing about members.
 
 The records of the conversion may be read before the answer, and say nothing of a rebalance.
 Source: `GroupMetadataManager.classicGroupJoinToConsumerGroup`.
