@@ -24,9 +24,10 @@ from spark_jobs.lane import Lane, Record
 MIN_BYTES = 4 << 20
 """A journal may hold that much, however small its base: 24,000 events or so, replayed in a quarter of a second."""
 
-GROWN = 1.25
-"""A journal is full when it holds that many times the bytes of its base. A member is about 870 bytes of a base, an
-event 175 of a journal: about six events for each member."""
+GROWN = 0.5
+"""A journal is full when it holds that many times the bytes of its base. A member is about 885 bytes of a base, an
+event 175 of a journal: two or three events for each member. With twice as much and more a start of 100,000 members took
+up to 28 s instead of 15, most of them for the journals; bases that come so often cost a microsecond an event."""
 
 MAX_BYTES = 384 << 20
 """The journals of all lanes together hold no more, however large the bases: 2.3 million events or so, which a start

@@ -11,7 +11,7 @@ import org.apache.kafka.common.config.ConfigResource;
 /**
  * Many Java consumers in one process, told what to do by lines on standard input; what happens to them is said as JSON
  * lines. `start NAME KIND GROUP [key=value...]` with KIND classic, consumer or share; `do NAME stall MS|slow MS|close|
- * topics A,B|regex P`; `admin group G key=value|delete G|grow TOPIC N|create TOPIC N`.
+ * topics A,B|regex P`; `admin group G key=value|delete G|remove G|drop TOPIC|grow TOPIC N|create TOPIC N`.
  * A streams application is in Streams.java, whose jars are a set of their own.
  */
 public class Crowd {
@@ -27,7 +27,7 @@ public class Crowd {
                 switch (told[0]) {
                     case "start" -> new Member(told[1], told[2], told[3], settings(told, 4)).start();
                     case "do" -> MEMBERS.get(told[1]).commands.add(Arrays.copyOfRange(told, 2, told.length));
-                    case "admin" -> admin(told);
+                    case "admin" -> new Thread(() -> admin(told)).start();
                     default -> say("driver", "unknown " + line);
                 }
             } catch (Exception error) {
@@ -46,7 +46,7 @@ public class Crowd {
         return found;
     }
 
-    static void admin(String[] told) throws Exception {
+    static void admin(String[] told) {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap, "client.id", "setup"))) {
             switch (told[1]) {
                 case "group" -> {
@@ -57,6 +57,8 @@ public class Crowd {
                         Map.of(new ConfigResource(ConfigResource.Type.GROUP, told[2]), changes)).all().get();
                 }
                 case "delete" -> admin.deleteConsumerGroups(List.of(told[2])).all().get();
+                case "remove" -> admin.removeMembersFromConsumerGroup(
+                    told[2], new RemoveMembersFromConsumerGroupOptions()).all().get();
                 case "drop" -> admin.deleteTopics(List.of(told[2])).all().get();
                 case "grow" -> admin.createPartitions(
                     Map.of(told[2], NewPartitions.increaseTo(Integer.parseInt(told[3])))).all().get();
@@ -64,8 +66,10 @@ public class Crowd {
                     List.of(new NewTopic(told[2], Integer.parseInt(told[3]), (short) 1))).all().get();
                 default -> throw new IllegalArgumentException(told[1]);
             }
+            say("admin", String.join(" ", told));
+        } catch (Exception error) {
+            say("admin", String.join(" ", told) + " failed " + error);
         }
-        say("admin", String.join(" ", told));
     }
 
     static void say(String member, String what) {

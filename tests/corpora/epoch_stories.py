@@ -1,28 +1,11 @@
 """What is done to groups with epochs, and when: the stories that `epochs_recording` can record.
 
-A step is a second and a line: `start NAME KIND GROUP [setting...]`, `do NAME ...` for a Java member, `say NAME ...` for
-librdkafka and Streams, `kill`, `stop` and `cont` for one with a process of its own, `admin ...`, `breaks GROUP` and
-`mends` for a broker. Sessions are 10 s, heartbeats 2 s.
+Sessions are 10 s, heartbeats 2 s. Stories that are drawn by chance are in `drawn_stories`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-Step = str
-
-
-@dataclass(frozen=True)
-class Story:
-    """A list of what is done when."""
-
-    what: str
-    steps: Sequence[tuple[float, Step]]
-    lasts_s: float
-    nodes: int = 1
-    settings: Mapping[str, str] = field(default_factory=dict)
-
+from tests.corpora.story import Step, Story
 
 _STOPS: tuple[tuple[float, Step], ...] = (
     (0, "start stop-a rd-consumer stop"),

@@ -2,9 +2,9 @@
 
 Real brokers (`demo.broker`) and real clients: Java's consumer and share consumer (`Crowd.java`, many members in one
 process, or one alone where it is to be killed), a Kafka Streams application (`Streams.java`), and librdkafka
-(`demo.consumer`). A story is a list of what is done when; many groups live side by side, so that one broker serves
-all of it. What is kept has the shape of the other stories; `expect.json` comes from server.log alone
-(`expected_epochs`). Nothing here knows how Kardia reads any of it.
+(`demo.consumer`). A story is a list of what is done when, by name or drawn by chance (`drawn-N`); many groups live side
+by side, so that one broker serves all of it. What is kept has the shape of the other stories; `expect.json` comes from
+server.log alone (`expected_epochs`). Nothing here knows how Kardia reads any of it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from typing import Any
 
 from demo.broker import Broker, BrokerSettings, jar_set
 from demo.brokers import cluster
+from kardia.kafka.releases import version_of
 from spark_jobs.jvm import jars
 from supervise import process
-from tests.corpora.epoch_stories import STORIES, Step, Story
+from tests.corpora.drawn_stories import drawn
+from tests.corpora.epoch_stories import STORIES
 from tests.corpora.expected_epochs import expectation
 from tests.corpora.recording import asked, keep, keep_offsets, write
+from tests.corpora.story import Step, Story
 
 SETTINGS = {
     "auto.create.topics.enable": "false",
@@ -46,6 +49,9 @@ SETTINGS = {
     "group.streams.initial.rebalance.delay.ms": "1000",
 }
 
+OLD_CLIENT = "4.1.2"
+"""Release of Java's consumer where the broker's own has no share consumer."""
+
 STREAMS_CLIENT = "4.2.1"
 """Release of the Kafka Streams that is run, whatever the broker's."""
 
@@ -56,7 +62,8 @@ class Recording:
     """Brokers and clients, and what was done to them."""
 
     def __init__(self, story: Story, version: str, folder: Path) -> None:
-        self.story, self._version, self._folder = story, version, folder
+        self.story, self._folder = story, folder
+        self._client = version if version_of(version) >= (4, 0, 0) else OLD_CLIENT
         settings = BrokerSettings(version=version, extra=SETTINGS | dict(story.settings))
         self.brokers = [Broker(folder / "broker", settings)]
         if story.nodes > 1:
@@ -81,7 +88,7 @@ class Recording:
         list(self._threads.map(Broker.start, self.brokers))
         self.broker.create_topic("orders", 6)
         self.broker.create_topic("refunds", 2)
-        self._crowd = self._java("crowd", "Crowd", self._version)
+        self._crowd = self._java("crowd", "Crowd", self._client)
 
     def _java(self, log: str, program: str, version: str, *words: str) -> subprocess.Popen[str]:
         paths = jars.ensure(jar_set(version))
@@ -115,7 +122,7 @@ class Recording:
         elif kind == "streams":
             self._running[name] = self._java(name, "Streams", STREAMS_CLIENT, name, group, *settings)
         elif kind.endswith("-alone"):
-            self._running[name] = self._java(name, "Crowd", self._version)
+            self._running[name] = self._java(name, "Crowd", self._client)
             self._tell(name, " ".join(["start", name, kind.removesuffix("-alone"), group, *settings]))
         else:
             self._tell(name, " ".join(["start", name, kind, group, *settings]))
@@ -154,11 +161,12 @@ class Recording:
 
     def _breaks(self, group: str) -> None:
         """SIGKILL for the coordinator of a group."""
-        from confluent_kafka.admin import AdminClient
+        if len(self.brokers) > 1:
+            from confluent_kafka.admin import AdminClient
 
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        found = admin.describe_consumer_groups([group])[group].result(30)
-        self.broker = next(one for one in self.brokers if one.port == found.coordinator.port)
+            admin = AdminClient({"bootstrap.servers": self.bootstrap})
+            found = admin.describe_consumer_groups([group])[group].result(30)
+            self.broker = next(one for one in self.brokers if one.port == found.coordinator.port)
         self.broker.kill()
 
     def _mends(self) -> None:
@@ -200,8 +208,9 @@ def record(recording: Recording, folder: Path) -> tuple[int, int]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Record and keep one story."""
-    options = asked(argv, __doc__ or "", STORIES)
-    story, to = STORIES[options.story], options.to / f"{options.story}-{options.version}"
+    options = asked(argv, __doc__ or "", STORIES, r"drawn-\d+")
+    to = options.to / f"{options.story}-{options.version}"
+    story = STORIES.get(options.story) or drawn(int(options.story.removeprefix("drawn-")), options.version)
     with tempfile.TemporaryDirectory() as folder:
         recording = Recording(story, options.version, Path(folder))
         begin_ms, end_ms = record(recording, Path(folder))

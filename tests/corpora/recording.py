@@ -12,13 +12,14 @@ import argparse
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC
@@ -345,10 +346,16 @@ def keep(brokers: Sequence[Broker], folder: Path, to: Path) -> None:
             packed.writelines(line for line in source if not name.startswith("server") or kept(line))
 
 
-def asked(argv: Sequence[str] | None, about: str, stories: Iterable[str]) -> argparse.Namespace:
-    """Which story is to be recorded on which release, and where it goes."""
+def asked(argv: Sequence[str] | None, about: str, stories: Container[str], others: str = "") -> argparse.Namespace:
+    """Which story is to be recorded on which release, and where it goes. `others`: a pattern of further names."""
+
+    def story(name: str) -> str:
+        if name not in stories and not re.fullmatch(others, name):
+            raise argparse.ArgumentTypeError(f"none of {stories}{f', nor {others}' if others else ''}")
+        return name
+
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
-    parser.add_argument("story", choices=sorted(stories))
+    parser.add_argument("story", type=story)
     parser.add_argument("version")
     parser.add_argument("to", type=Path, help="folder in which the story gets one of its own")
     return parser.parse_args(argv)

@@ -131,6 +131,22 @@ def test_every_epoch_is_found_and_what_is_sure_of_its_begin_is_true(name: str, e
             assert right, one
 
 
+@pytest.mark.parametrize("evidence", [BOTH, REQUESTS, SENTENCES, ALL])
+@pytest.mark.parametrize("name", RECORDED_EPOCHS)
+def test_every_rebalance_of_a_classic_group_is_found_with_its_begin(name: str, evidence: str) -> None:
+    """Also of a group that is one for a while."""
+    rows, expect = of(name, evidence, "rebalances"), Story(name).expect
+    for one in expect["rebalances"]:
+        if one["kind"] != "classic" or not one["t_start"] <= expect["end_ms"]:
+            continue
+        near = [
+            row
+            for row in rows
+            if row["group_id"] == one["group"] and is_at(row["started_at_ms"], row["at_bound_ms"], one["t_start"])
+        ]
+        assert any(row["generation_before"] == one["from_gen"] for row in near), (one, near)
+
+
 @pytest.mark.parametrize("evidence", [BOTH, SENTENCES, ALL])
 @pytest.mark.parametrize("name", RECORDED_EPOCHS)
 def test_every_conversion_is_found_also_of_a_group_without_members(name: str, evidence: str) -> None:
