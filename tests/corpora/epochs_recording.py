@@ -137,8 +137,11 @@ class Recording:
         to = self._running.get(name, self._crowd)
         if to is None or to.stdin is None:
             raise SystemExit(f"nobody hears {line}")
-        to.stdin.write(line + "\n")
-        to.stdin.flush()
+        try:
+            to.stdin.write(line + "\n")
+            to.stdin.flush()
+        except BrokenPipeError:  # it has ended by itself, as an application may
+            self.truth.append({"t": time.time_ns() // 1_000_000, "src": "driver", "member": name, "action": "is gone"})
 
     def _do(self, name: str, *words: str) -> None:
         self._tell(name, " ".join(["do", name, *words]))

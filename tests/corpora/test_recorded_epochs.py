@@ -20,6 +20,12 @@ from tests.support.stories import RECORDED_EPOCHS, Story, lanes_of, named, stand
 WITHIN_MS = 10
 """Promise of an instant against the broker's own line."""
 
+BUSY_MS = 25
+"""So much later a line may be written by a broker beside a dozen clients on two cores."""
+
+CLASSES_MS = 500
+"""So long a broker may load classes in its first JoinGroup."""
+
 BOTH, REQUESTS, RECORDS, SENTENCES, ALL = "both", "requests", "records", "sentences", "all"
 EVIDENCE = (BOTH, REQUESTS, RECORDS, SENTENCES, ALL)
 
@@ -134,17 +140,26 @@ def test_every_epoch_is_found_and_what_is_sure_of_its_begin_is_true(name: str, e
 @pytest.mark.parametrize("evidence", [BOTH, REQUESTS, SENTENCES, ALL])
 @pytest.mark.parametrize("name", RECORDED_EPOCHS)
 def test_every_rebalance_of_a_classic_group_is_found_with_its_begin(name: str, evidence: str) -> None:
-    """Also of a group that is one for a while."""
+    """Also of a group that is one for a while. A sentence has the instant; by requests the first rebalances of a broker
+    begin too early, as it loads classes before it says so, and on a busy machine a line is written late. Requests alone
+    do not count the epochs of a group that was a consumer group before."""
     rows, expect = of(name, evidence, "rebalances"), Story(name).expect
     for one in expect["rebalances"]:
-        if one["kind"] != "classic" or not one["t_start"] <= expect["end_ms"]:
+        if one["kind"] != "classic" or one["t_start"] > expect["end_ms"]:
             continue
-        near = [
+        told = evidence in (SENTENCES, ALL)
+        early_ms, late_ms = (0, 1) if told else (BUSY_MS, BUSY_MS if one["from_gen"] else CLASSES_MS)
+        most_ms = BUSY_MS if told else CLASSES_MS
+        same = [row for row in rows if (row["group_id"], row["generation_before"]) == (one["group"], one["from_gen"])]
+        of_begin = [
             row
-            for row in rows
-            if row["group_id"] == one["group"] and is_at(row["started_at_ms"], row["at_bound_ms"], one["t_start"])
+            for row in same
+            if row["started_at_ms"] - early_ms
+            <= one["t_start"]
+            <= row["started_at_ms"] + max(late_ms, min(row["at_bound_ms"] or 0, most_ms))
         ]
-        assert any(row["generation_before"] == one["from_gen"] for row in near), (one, near)
+        assert of_begin or (evidence == REQUESTS and all(row["certainty"] != "exact" for row in same)), one
+        assert not told or of_begin[-1]["trigger"] != "unknown", (one, of_begin)
 
 
 @pytest.mark.parametrize("evidence", [BOTH, SENTENCES, ALL])

@@ -50,6 +50,8 @@ _BEGINS = frozenset({"epoch_raised", "upgraded", "downgraded"})
 def on_line(facts: Facts, event: Event, at: float) -> bool:
     """A sentence. `at`: its stamp, epoch ms. False where it is none about a group that has epochs."""
     what = str((event.detail or {}).get("what"))
+    if what == "preparing_rebalance":
+        _begin_downgrade(facts, event, at)
     handler = _BY_SENTENCE.get(what)
     if handler is None:
         return False
@@ -250,7 +252,19 @@ def _on_upgraded(facts: Facts, group: Group, event: Event, at: float) -> None:
     facts.tell_group(group, at, before, "upgraded", "exact")
 
 
+def _begin_downgrade(facts: Facts, event: Event, at: float) -> None:
+    """With the begin of its first rebalance a group becomes a classic one: that it has become one is said after it."""
+    reason = str((event.detail or {}).get("reason", ""))
+    if not reason.startswith(reasons.DOWNGRADED) or facts.reads_requests(facts.broker, at) or facts.reads_records():
+        return
+    group = naming.group_of(facts, event)
+    if group.modern is None and lines.is_believed(facts, group, at, "downgraded"):
+        _on_downgraded(facts, group, event, at)
+
+
 def _on_downgraded(facts: Facts, group: Group, _event: Event, at: float) -> None:
+    if group.protocol == "classic" and group.rebalance is not None:
+        return  # the begin of its first rebalance has told it
     before, group.protocol = group.told_state, "classic"
     group.said.bump = group.said.cause = None
     facts.tell_group(group, at, before, "downgraded", "exact")

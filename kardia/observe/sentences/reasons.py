@@ -18,6 +18,12 @@ from kardia.observe.members.lives import MAX_ENDED
 from kardia.observe.state.group import Cause, Ended, Group
 from kardia.tables import LEAVE_CAUSES
 
+DOWNGRADED = "Downgrade group "
+"""Begin of the reason with which a consumer group becomes a classic one that rebalances; by whose end, it does not say."""
+
+DOWNGRADED_WITHIN_MS = 1_000.0
+"""The sentence about that end stands so long before it at most: 15 ms were seen, where the broker loaded classes."""
+
 CLIENT_WORDS = "client reason: "
 """What follows is the client's own text, and may hold any words."""
 
@@ -111,6 +117,8 @@ def cause_of(group: Group, event: Event, at: float) -> Cause:
     own, words = own_part(reason), client_part(reason)
     if not reason:
         return _without_a_reason(group, event, at)
+    if own.startswith(DOWNGRADED):
+        return _of_downgrade(group, at, own)
     if "LeaveGroup" in own:
         return _of_leave(group, event, at, own, words)
     trigger = next((trigger for part, trigger in _BY_WORDS if part in own), "unknown")
@@ -170,6 +178,16 @@ def _of_leave(group: Group, event: Event, at: float, own: str, words: str) -> Ca
     sure = "exact" if over.certainty == "exact" else "inferred"
     known = member.client_id, member.instance_id
     return Cause(at, CAUSE_TO_TRIGGER[cause], member.member_id, *known, over.reason, sure, named=True)
+
+
+def _of_downgrade(group: Group, at: float, own: str) -> Cause:
+    """The last member of the consumer protocol ended: the sentence about that was the one before."""
+    over = _last(group)
+    if over is None or over.cause not in CAUSE_TO_TRIGGER or over.ended_at_ms < at - DOWNGRADED_WITHIN_MS:
+        return Cause(at, "unknown", reason=own, certainty="unknown", named=True)
+    one, sure = over.member, over.certainty if over.certainty == "exact" else "inferred"
+    trigger = CAUSE_TO_TRIGGER[over.cause]
+    return Cause(at, trigger, one.member_id, one.client_id, one.instance_id, over.reason, sure, named=True)
 
 
 def _without_a_reason(group: Group, event: Event, at: float) -> Cause:
