@@ -38,7 +38,7 @@ READ = {
 }
 
 EVICTED = frozenset({"session_expired", "rebalance_timeout", "join_timeout", "sync_timeout"})
-LEFT = frozenset({"left", "poll_timeout"})
+LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
 
 
 @cache

@@ -138,6 +138,14 @@ def learn_session(facts: Facts, group: Group, session_ms: float) -> None:
     arm_all(facts, group, sure)
 
 
+def _unlearn_session(facts: Facts, group: Group, over: Ended) -> None:
+    """What was taken for the end of a session was none: no session of the group is known to be that long by it."""
+    modern, silent_ms = group.modern, over.ended_at_ms - over.member.session_renewed_at_ms
+    if modern is not None and modern.session_from == "seen" and 0 <= silent_ms - modern.session_ms <= USUALLY_LATE_MS:
+        modern.session_ms, modern.session_from = -1, ""
+        arm_all(facts, group)
+
+
 def why_at(facts: Facts, group: Group, member: Member, at: float) -> tuple[str, Certainty]:
     """Why the coordinator took a member out at an instant, which is known: by the timers that were due then. `unknown`
     where none was, or where nothing shows it."""
@@ -285,6 +293,13 @@ def by_request(facts: Facts, group: Group, over: Ended, event: Event, cause: str
     if by is not None:
         at = min(max(at, event.handled_at_ms), by)
     correct(facts, group, over, at, cause, certainty, by if by is not None and at < by else None)
+
+
+def was_a_leave(facts: Facts, group: Group, over: Ended, event: Event, cause: str, certainty: Certainty) -> None:
+    """A record had said that a member is gone, and silence why; its leave is answered now, as it is where what the
+    coordinator writes is stored late."""
+    _unlearn_session(facts, group, over)
+    by_request(facts, group, over, event, cause, certainty)
 
 
 def correct(

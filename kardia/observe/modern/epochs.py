@@ -17,7 +17,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
 from kardia.observe.modern import groups, unasked
 from kardia.observe.output.epoch_rows import epoch_row
-from kardia.observe.state.group import NEVER, Cause, Group, Member
+from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import Bump, ModernGroup, ModernMember, Reached
 
 MAX_OPEN = 64
@@ -29,6 +29,10 @@ in a JoinGroup that was under way, or for a coordinator."""
 
 TOLD_AFTER_MS = 1_000.0
 """A rebalance that lasts longer than that is told while it lasts."""
+
+ANSWERED_WITHIN_MS = 6_000.0
+"""An answer waits so long at most until what was written for it is stored (`offsets.commit.timeout.ms`, 5 s), and a
+moment for its line."""
 
 STAMP_MS = 1.0
 """Width of a stamp."""
@@ -192,12 +196,21 @@ def conclude(facts: Facts, group: Group, at: float) -> None:
 def _may_be_explained(group: Group, bump: Bump, at: float) -> bool:
     """Whether it is not known yet why the member is gone that it began with; or the answer to the request that began it
     may come yet, as answers wait until what was written is stored."""
-    if bump.cause.trigger != "unknown" or group.modern is None:
+    if group.modern is None:
         return False
-    member = group.members.get(bump.cause.member_id)
+    member, over = group.members.get(bump.cause.member_id), group.ended.get(bump.cause.member_id)
     shown_at = bump.cause.at if bump.cause.by is None else bump.cause.by
+    if over is not None and over.told and _may_have_left(over) and at < shown_at + ANSWERED_WITHIN_MS:
+        return True
+    if bump.cause.trigger != "unknown":
+        return False
     is_new = not group.modern.by_records and at < shown_at + CLASSES_WITHIN_MS
     return is_new or (member is not None and groups.is_gone(member))
+
+
+def _may_have_left(over: Ended) -> bool:
+    """Whether a record says that a member is gone, and no more than silence why."""
+    return over.cause == "unknown" or (over.cause == "session_expired" and over.certainty != "exact")
 
 
 def _is_awaited(group: Group, modern: ModernGroup, bump: Bump) -> bool:

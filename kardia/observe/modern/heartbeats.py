@@ -145,6 +145,8 @@ def _left(facts: Facts, group: Group, event: Event) -> None:
     if member is None and over is not None:
         if over.cause == "unknown":
             ends.by_request(facts, group, over, event, "left", "exact")
+        elif over.cause == "session_expired" and over.certainty != "exact" and over.told:
+            ends.was_a_leave(facts, group, over, event, *leaves.why_left(facts, group, over.member, event))
         return
     if modern is None:
         return

@@ -30,6 +30,9 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
     if due < at + REMOVED_AFTER_MS and group.broker:
         return
     silent_ms = at - member.session_renewed_at_ms
+    if _may_have_left(group, member, at):
+        finish(facts, group, member, "unknown", "", "unknown")
+        return
     seen = group.broker and member.session_renewed_at_ms >= 0 and member.unknown_since_at_ms < 0 and not own.classic
     seen = seen and group.modern is not None and not group.modern.session_from and own.interval_ms > 0
     seen = seen and member.session_renewed_at_ms > max(group.unsure_to, group.gap_at_ms)
@@ -47,6 +50,14 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
         finish(facts, group, member, "session_expired", "", "inferred")
     else:
         finish(facts, group, member, "unknown", "", "unknown")
+
+
+def _may_have_left(group: Group, member: Member, at: float) -> bool:
+    """Whether its session cannot have ended yet; or what was written for its last heartbeat was not stored in time, so
+    that a leave may be answered seconds after its record."""
+    renewed_at_ms = member.session_renewed_at_ms
+    too_early = group.is_session_known(member) and at < renewed_at_ms + member.session_ms - ends.EARLY_MS
+    return renewed_at_ms >= 0 and (too_early or member.doubtful_at_ms == renewed_at_ms)
 
 
 def _no_other_timer(member: Member) -> bool:

@@ -210,6 +210,9 @@ def moved(facts: Facts, group: Group, event: Event, at: float) -> None:
         give_up(facts, group, at)
 
 
+_RENEWING = (Kind.HEARTBEAT, Kind.COMMIT, Kind.MODERN_HEARTBEAT)
+
+
 def was_served(event: Event) -> bool:
     """Whether the coordinator did what was asked, and could not store it in time: it leads the group."""
     waited_ms = event.decided_at_ms - event.handled_at_ms
@@ -219,7 +222,7 @@ def was_served(event: Event) -> bool:
 def _note_served(facts: Facts, group: Group, event: Event) -> None:
     """What the coordinator answered to its member is not known: it was renewed, unless it was refused."""
     member, at = group.members.get(event.member_id), event.handled_at_ms
-    if member is None or event.kind not in (Kind.HEARTBEAT, Kind.COMMIT) or not 0 <= member.session_renewed_at_ms < at:
+    if member is None or event.kind not in _RENEWING or not 0 <= member.session_renewed_at_ms < at:
         return
     _arm(facts, group, member, at)
     member.doubtful_at_ms = at

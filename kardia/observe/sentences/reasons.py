@@ -19,7 +19,7 @@ from kardia.observe.state.group import Cause, Ended, Group
 from kardia.tables import LEAVE_CAUSES
 
 DOWNGRADED = "Downgrade group "
-"""Begin of the reason with which a consumer group becomes a classic one that rebalances; by whose end, it does not say."""
+"""Begin of the reason with which a consumer group becomes a classic one; by whose end, it does not say."""
 
 DOWNGRADED_WITHIN_MS = 1_000.0
 """The sentence about that end stands so long before it at most: 15 ms were seen, where the broker loaded classes."""
