@@ -33,9 +33,10 @@ from tests.corpora.expected_epochs import expectation
 from tests.corpora.recording import asked, keep, keep_offsets, write
 from tests.corpora.story import Step, Story
 
+CLASSIC = {"auto.create.topics.enable": "false", "group.initial.rebalance.delay.ms": "1000"}
+
 SETTINGS = {
-    "auto.create.topics.enable": "false",
-    "group.initial.rebalance.delay.ms": "1000",
+    **CLASSIC,
     "group.consumer.session.timeout.ms": "10000",
     "group.consumer.heartbeat.interval.ms": "2000",
     "group.share.min.session.timeout.ms": "1000",
@@ -64,7 +65,8 @@ class Recording:
     def __init__(self, story: Story, version: str, folder: Path) -> None:
         self.story, self._folder = story, folder
         self._client = version if version_of(version) >= (4, 0, 0) else OLD_CLIENT
-        settings = BrokerSettings(version=version, extra=SETTINGS | dict(story.settings))
+        self.settings = {**(SETTINGS if version_of(version) >= (4, 0, 0) else CLASSIC), **story.settings}
+        settings = BrokerSettings(version=version, extra=self.settings)
         self.brokers = [Broker(folder / "broker", settings)]
         if story.nodes > 1:
             self.brokers = cluster(settings, folder, story.nodes)
@@ -222,7 +224,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         truth = sorted([*recording.truth, *recording.heard()], key=lambda one: one["t"])
         judged = {"scenario": options.story, "broker": options.version, "start_ms": begin_ms, "end_ms": end_ms}
         meta = {"what": story.what, "broker_version": options.version, "nodes": story.nodes, "log_timezone": "UTC"}
-        meta["settings"] = SETTINGS | dict(story.settings)
+        meta["settings"] = recording.settings
         expected = expectation([broker.server_log for broker in recording.brokers])
         write(to, judged, meta, truth, expected)
 

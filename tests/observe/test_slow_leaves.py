@@ -12,7 +12,9 @@ import pytest
 
 from kardia.kafka.states import ErrorCode
 from tests.support.modern_scene import ModernScene, since_start
-from tests.support.stories import standing
+from tests.support.stories import named, standing
+
+NOT_AVAILABLE = int(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def two(**options: Any) -> ModernScene:
@@ -65,8 +67,51 @@ def test_a_session_that_it_would_have_shown_is_not_believed_any_more() -> None:
 def test_who_was_not_answered_in_time_is_not_taken_for_silent() -> None:
     """Its last heartbeat was handled, and refused as what was written before it was not stored within five seconds."""
     scene = two(given_ms=-1)
-    scene.beat(15_103, "b", 2, 0, since=10_100, error=int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    scene.beat(15_103, "b", 2, 0, since=10_100, error=NOT_AVAILABLE)
     scene.record_gone(15_104, "b", 3)
     scene.beat(15_150, "a", 2, 3, since=15_120)
     scene.tick(17_500)
     assert of_b(scene)[1:] == ("unknown", "unknown")
+
+
+# --- by requests alone
+
+
+def by_requests() -> ModernScene:
+    """The same, with nothing but requests."""
+    scene = ModernScene(version="4.4.0")
+    scene.comes(1_010, "a", 1, (0, 1))
+    scene.comes(1_510, "b", 2)
+    scene.beats(2_000, 9_000, 2, "a")
+    scene.beats(2_100, 9_000, 2, "b")
+    return scene
+
+
+def test_who_joins_and_is_not_answered_in_time_is_a_member_since_then() -> None:
+    """It asks again with the id that it has drawn, and is told the epoch that its first request made."""
+    scene = by_requests()
+    scene.beat(15_000, "c", 0, 0, since=10_000, error=NOT_AVAILABLE, topics=["t"], owned=())
+    scene.comes(15_010, "c", 3)
+    scene.beat(15_200, "a", 2, 3)
+    scene.beat(15_300, "b", 2, 3)
+    scene.tick(16_000)
+    known = scene.known()
+    (row,) = [row for row in standing("rebalances", known.rows["rebalances"]) if row["generation_after"] == 3]
+    assert (since_start(row["started_at_ms"]), row["at_bound_ms"], row["trigger_member_id"]) == (10_000, 0, "c")
+    (row,) = [row for row in standing("members", known.rows["members"]) if row["member_id"] == "c"]
+    assert since_start(row["joined_at_ms"]) == 10_000
+
+
+@pytest.mark.parametrize("epoch", [-1, -2])
+def test_who_leaves_and_is_not_answered_in_time_has_left(epoch: int) -> None:
+    scene = by_requests()
+    scene.beat(15_000, "b", epoch, 0, since=10_000, error=NOT_AVAILABLE, topics=[], owned=())
+    scene.beat(15_200, "a", 2, 3 if epoch == -1 else 2)
+    scene.beats(17_000, 19_000, 3 if epoch == -1 else 2, "a")
+    scene.tick(19_500)
+    row = {row["member_id"]: row for row in standing("members", scene.known().rows["members"])}["b"]
+    if epoch == -1:
+        assert (since_start(row["ended_at_ms"]), row["end_cause"], row["certainty"]) == (10_000, "left", "inferred")
+    else:
+        rows = named("transitions", scene.known().rows["transitions"])
+        assert {since_start(row["at_ms"]) for row in rows if row["cause"] == "static_left"} == {10_000}

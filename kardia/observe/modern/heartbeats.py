@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.certainty import Certainty
+from kardia.certainty import Certainty, weaker
 from kardia.events import Event
 from kardia.kafka.states import (
     COORDINATOR_MOVED,
@@ -56,6 +56,9 @@ while it prepared without a protocol."""
 UNSETTLED = frozenset({ModernState.UNKNOWN, ModernState.NOT_READY})
 """States that the next heartbeat may end, whatever it says."""
 
+MAX_UNSTORED = 64
+"""Who joined and was not answered in time is remembered, so many of a group."""
+
 PULSE_KEYS = 4
 """Keys in the detail of a heartbeat that says nothing else: protocol, both epochs, interval."""
 
@@ -83,6 +86,8 @@ def on_heartbeat(facts: Facts, event: Event, at: float) -> None:
 def _refused(facts: Facts, group: Group, event: Event, at: float) -> None:
     error = event.error_code
     if error in COORDINATOR_MOVED:
+        if moves.was_served(event):
+            _not_stored(facts, group, event)
         moves.moved(facts, group, event, at)
     elif group.modern is None:
         _tell_upgrade_refused(facts, group, event)
@@ -93,6 +98,22 @@ def _refused(facts: Facts, group: Group, event: Event, at: float) -> None:
         _tell_fenced(facts, group, event)
     elif error == ErrorCode.UNRELEASED_INSTANCE_ID:
         _tell_refused(facts, group, event)
+
+
+def _not_stored(facts: Facts, group: Group, event: Event) -> None:
+    """The coordinator did what was asked, and what it wrote was not stored in time. A member that leaves does not ask
+    again; who joins does, with the id that it has drawn, and is told what the first request made."""
+    epoch, modern = int((event.detail or {}).get("member_epoch", 0)), group.modern
+    if modern is None or (epoch < 0 and event.member_id not in group.members):
+        return
+    if epoch == groups.LEAVES:
+        _left(facts, group, event, "inferred")
+    elif epoch == groups.AWAY:
+        _went_away(facts, group, event)
+    elif epoch == groups.JOINS and event.member_id not in group.members:
+        modern.unstored[event.member_id] = event.handled_at_ms
+        if len(modern.unstored) > MAX_UNSTORED:
+            del modern.unstored[next(iter(modern.unstored))]
 
 
 def _tell_upgrade_refused(facts: Facts, group: Group, event: Event) -> None:
@@ -132,8 +153,8 @@ def _tell_refused(facts: Facts, group: Group, event: Event) -> None:
 # --- leaves
 
 
-def _left(facts: Facts, group: Group, event: Event) -> None:
-    """A member left; a record may have said so before, without the reason."""
+def _left(facts: Facts, group: Group, event: Event, at_most: Certainty = "exact") -> None:
+    """A member left; a record may have said so before, without the reason. `at_most`: how sure it is that it did."""
     member = group.members.get(event.member_id)
     modern = group.modern
     if modern is None and member is None:
@@ -153,6 +174,7 @@ def _left(facts: Facts, group: Group, event: Event) -> None:
     if member is None:
         member = _notice(facts, group, modern, event, groups.LEAVES)
     cause, sure = leaves.why_left(facts, group, member, event)
+    sure = weaker(sure, at_most)
     at, by = took_effect(event, facts.coordinator)
     if groups.own_of(member).gone_at_ms >= 0:
         removed.finish(facts, group, member, cause, "", sure)

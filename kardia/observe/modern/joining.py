@@ -30,6 +30,9 @@ def joined(
 ) -> Member:
     """A member joined, or asked for everything again: one that was refused begins anew under the same id."""
     at, by = took_effect(event, facts.coordinator)
+    first_at_ms = modern.unstored.pop(event.member_id, NEVER)
+    if first_at_ms >= 0:
+        at, by = first_at_ms, None
     if member is not None:
         told_now = modern.by_records and member.joined_at_ms >= event.arrived_at_ms - LATE_MS
         if not told_now and not modern.by_records and _ran_out(group, member, at):

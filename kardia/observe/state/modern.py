@@ -143,6 +143,8 @@ class ModernGroup(Compact):
     """Members of the classic protocol were in it."""
     resolves: bool = False
     """Somebody joined by a regular expression whose resolution, which makes an epoch, has not been seen."""
+    unstored: dict[str, float] = field(default_factory=dict)
+    """Who joined, and was not answered as it was not stored in time -> when that was handled."""
     lower_at_ms: float = NEVER
     """Last instant at which an answer showed that the group epoch was not higher than what is held."""
     since_at_ms: float = NEVER
