@@ -23,7 +23,7 @@ WITHIN_MS = 10
 BUSY_MS = 25
 """So much later a line may be written by a broker beside a dozen clients on two cores."""
 
-BY_A_REQUEST_MS = 3
+BY_A_REQUEST_MS = WITHIN_MS
 """A sentence may stand so much before or after what requests show of the same, which then has the instant."""
 
 CLASSES_MS = 500

@@ -135,17 +135,21 @@ def _is_shown_before(
 
 
 def _begins_earlier(facts: Facts, group: Group, modern: ModernGroup, member: Member, event: Event) -> None:
-    """A record said when a member joined; in the first operation of its kind a broker loads classes before that, and
-    the line of the request shows between which two instants the join was (see `_Operation`)."""
-    at, bump = took_effect(event, facts.coordinator)[0], modern.first
-    if bump is None or bump.cause.member_id != member.member_id or bump.cause.by is not None:
+    """A record said when a member joined; in the first operation of its kind a broker loads classes before that, and a
+    busy one stands still. The line of the request, which came after records of others, shows between which two instants
+    the join was (see `_Operation`)."""
+    at, stamp = took_effect(event, facts.coordinator)[0], member.joined_at_ms
+    waited = event.handled_at_ms + AT_ONCE_MS < stamp  # longer than for a thread to handle it
+    if not (waited and stamp <= event.decided_at_ms and stamp - at <= epochs.CLASSES_WITHIN_MS):
         return
-    if bump.cause.at - at > epochs.CLASSES_WITHIN_MS:
-        return
-    waited = event.handled_at_ms + AT_ONCE_MS < bump.cause.at  # longer than for a thread to handle it
-    if waited and bump.cause.at <= event.decided_at_ms and bump.cause.at == member.joined_at_ms:
-        modern.first = None
-        epochs.explain(facts, group, bump, replace(bump.cause, at=at, by=bump.cause.at))
+    known = [*modern.bumps, *([modern.first] if modern.first is not None else [])]
+    own = (one.cause.member_id == member.member_id and one.cause.at == stamp and one.cause.by is None for one in known)
+    bump = next((one for one, is_own in zip(known, own, strict=True) if is_own), None)
+    if bump is not None:
+        if bump is modern.first:
+            modern.first = None
+        since = max(at, *(one.cause.at for one in known if one.epoch <= bump.epoch and one is not bump), 0.0)
+        epochs.explain(facts, group, bump, replace(bump.cause, at=min(since, stamp), by=stamp))
 
 
 def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> None:

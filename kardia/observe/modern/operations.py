@@ -185,14 +185,14 @@ class _Operation:
 
     def _begin(self) -> tuple[float, float | None]:
         """When the operation began: at its time stamp, which is taken when it is decided what to write. In the first
-        operations of its kind a broker loads classes before that (24 to 190 ms were recorded): then between the request
-        and the stamp, the second of the pair, or when the first sentence of it was said."""
-        group, at, by = self._group, self._at, self._by
+        operations of its kind a broker loads classes before that (24 to 190 ms were recorded), and a busy one may stand
+        still (46 ms): then between the request and the stamp, the second of the pair, or when its first sentence was
+        said."""
+        at, by = self._at, self._by
         if self._stamps:
             return min(self._stamps.values()), None
         converts = len({event.kind for event in self._records}) > 1
-        is_first = converts or group.generation <= groups.FIRST_EPOCH_MAX
-        if by is None or not is_first or not by.handled_at_ms <= at <= by.decided_at_ms:
+        if by is None or not by.handled_at_ms <= at <= by.decided_at_ms:
             return at, None
         asked = self._is_by(by, converts=converts)
         begun_at_ms = took_effect(by, self._facts.coordinator)[0]
@@ -461,7 +461,7 @@ class _Operation:
         at, by, group = self._began, self._began_by, self._group
         for member in self._gone.values():
             cause, sure = self._why_gone(member)
-            return ends.cause_of(member, self._began, cause, "", sure)
+            return ends.cause_of(member, at, cause, "", sure, by)
         for some, trigger in ((self._born, "member_joined"), (self._changed, "metadata_changed")):
             for member in some:
                 id_of, name, seat = member.member_id, member.client_id, member.instance_id
@@ -508,9 +508,11 @@ class _Operation:
                 epochs.ended(group, member, at)
                 facts.schedule(group, at + removed.REMOVED_AFTER_MS, "removed", member.member_id)
             else:
-                ended_at_ms = self._began if member.member_id in self._said else at
+                by_itself = member.member_id in self._said or member.member_id in self._leaves
+                by = self._began_by if member.member_id in self._leaves else None
+                ended_at_ms = self._began if by_itself else at
                 sure = "unknown" if why == "unknown" else sure
-                ends.remove(facts, group, member, ended_at_ms, why, "", sure, told=True)
+                ends.remove(facts, group, member, ended_at_ms, why, "", sure, by, told=True)
                 if cause is not None and cause.member_id == member.member_id:
                     cause.certainty = sure
         self._gone.clear()
