@@ -20,8 +20,8 @@ from tests.support.stories import RECORDED_EPOCHS, Story, lanes_of, named, stand
 WITHIN_MS = 10
 """Promise of an instant against the broker's own line."""
 
-BUSY_MS = 25
-"""So much later a line may be written by a broker beside a dozen clients on two cores."""
+BUSY_MS = 60
+"""So much later a line may be written, or a JoinGroup taken up, by a broker beside a dozen clients on two cores."""
 
 BY_A_REQUEST_MS = WITHIN_MS
 """A sentence may stand so much before or after what requests show of the same, which then has the instant."""

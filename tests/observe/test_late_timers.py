@@ -51,7 +51,7 @@ def test_a_session_ends_late_and_others_are_answered_meanwhile(late: int) -> Non
         begin, end = between(row)
         assert begin <= fires <= (end or 0)
         assert (end or 0) - begin <= 130  # from the last answer 0 to the first 27
-    assert known.observer.divergences == 0
+    assert known.divergences() == 0
 
 
 @LATE
@@ -66,7 +66,7 @@ def test_a_heartbeat_before_the_timer_fires_renews(late: int) -> None:
     assert not known.ended()
     assert len(known.rebalances()) == 1
     assert known.states()[-1][1] == "Stable"
-    assert known.observer.divergences == 0
+    assert known.divergences() == 0
 
 
 @LATE

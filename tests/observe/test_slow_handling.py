@@ -138,7 +138,7 @@ def test_who_is_answered_as_in_a_stable_group_meanwhile_contradicts_nothing() ->
     scene.tick(17_000)
     known = scene.known()
     assert known.alive() == {"a"}
-    assert known.observer.divergences == 0
+    assert known.divergences() == 0
     assert [(row["started_at_ms"] - START, row["trigger"]) for row in known.rebalances()] == [
         (0, "member_joined"),
         (12_000, "member_left"),

@@ -250,7 +250,7 @@ def test_a_silent_leader_may_wait_in_a_join_phase_that_nobody_else_is_heard_in()
     scene.tick(34_000)
     known = scene.known()
     assert list(known.ended()) == ["b"]
-    assert known.observer.divergences == 0
+    assert known.divergences() == 0
 
 
 def test_a_leader_that_is_silent_while_its_generation_waits_for_it_is_gone() -> None:

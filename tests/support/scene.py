@@ -424,6 +424,11 @@ class Known:
         """Standing rebalances, oldest first."""
         return sorted(standing("rebalances", self.rows["rebalances"]), key=lambda row: row["started_at_ms"])
 
+    def divergences(self) -> int:
+        """How often something did not fit what was held."""
+        told = sum(row["divergences"] for row in named("progress", self.rows["progress"]))
+        return int(told) + self.observer.divergences
+
     def states(self) -> list[tuple[int, str]]:
         """(at, state) of the group."""
         return [

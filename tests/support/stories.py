@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ from kardia.observe import Observer, ObserverSettings
 from kardia.tables import TABLES, Row
 
 CORPORA = Path(__file__).resolve().parent.parent / "corpora"
+
+OTHERS = Path(os.environ.get("KARDIA_STORIES", CORPORA / "others"))
+"""A folder of stories that somebody has recorded, to be held against their brokers like those of `CORPORA`."""
 
 FIRST_LIGHT = (
     "c01_kill-3.9.2",
@@ -81,8 +85,13 @@ RECORDED_EPOCHS = (
     "e07_long_polls-4.4.0",
     "e08_restarts-4.3.1",
     "e09_edges-4.2.1",
+    "drawn-2-4.4.0",
+    "drawn-10-4.2.1",
+    "drawn-12-4.4.0",
+    "drawn-15-3.9.2",
+    *sorted(folder.name for folder in OTHERS.glob("*") if (folder / "expect.json").exists()),
 )
-"""Of groups with epochs, many in one story, recorded by `tests/corpora/epochs_recording.py`."""
+"""Many groups in one story, most of them with epochs, recorded by `tests/corpora/epochs_recording.py`."""
 
 OLD_STORIES = (
     "o01_kill-2.0.1",
@@ -115,7 +124,7 @@ class Story:
     @property
     def folder(self) -> Path:
         """Where it lies."""
-        return CORPORA / self.name
+        return OTHERS / self.name if (OTHERS / self.name).exists() else CORPORA / self.name
 
     @property
     def expect(self) -> dict[str, Any]:

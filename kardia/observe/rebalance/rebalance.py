@@ -8,6 +8,8 @@ all causes is the trigger. Sources: `prepareRebalance`, `onCompleteJoin`, `tryCo
 
 from __future__ import annotations
 
+from math import inf
+
 from kardia.certainty import Certainty, stands
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
@@ -355,22 +357,22 @@ def _undo(observer: Facts, group: Group, current: Rebalance) -> None:
     group.steady_at_ms = current.joined_at_ms
 
 
-def note_left_after(observer: Facts, current: Rebalance, over: Ended) -> None:
+def note_left_after(observer: Facts, current: Rebalance | None, over: Ended) -> None:
     """Somebody who asked to leave in the instant in which the join phase ended is in the new generation all the same:
-    it left right after, and the order of the two was lost in the stamps."""
-    if over.cause in LEAVE_CAUSES and over.ended_at_ms >= current.joined_at_ms - observer.settings.burst_ms:
-        at = max(over.ended_at_ms, current.joined_at_ms)
-        left = Left(over.member.member_id, at, over.cause, over.reason, over.certainty, over.by)
-        current.left_after.append(left)
+    it left right after, and the order of the two was lost in the stamps. Who ended otherwise was ended wrongly."""
+    since = current.joined_at_ms - observer.settings.burst_ms if current is not None else inf
+    if current is None or over.cause not in LEAVE_CAUSES or over.ended_at_ms < since:
+        observer.divergences += 1
+        return
+    at = max(over.ended_at_ms, current.joined_at_ms)
+    current.left_after.append(Left(over.member.member_id, at, over.cause, over.reason, over.certainty, over.by))
 
 
 def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str, joined_at_ms: float) -> None:
     """A member that the leader was told of and that we have not seen: it is one, since when is not known."""
     over = group.ended.get(member_id)
     if over is not None:
-        observer.divergences += 1
-        if group.rebalance is not None:
-            note_left_after(observer, group.rebalance, over)
+        note_left_after(observer, group.rebalance, over)
         lives.reinstate(observer, group, over, joined_at_ms)
         return
     member = Member(member_id, joined_at_ms, instance_id=instance_id, session_renewed_at_ms=joined_at_ms)

@@ -211,7 +211,6 @@ def _known_in_burst(
     if member_id in group.members or over is None or not event.member_id:
         return group.members.get(member_id)
     # An id is never handed out twice, and an evicted one is answered 25.
-    observer.divergences += 1
     rebalance.note_left_after(observer, open_rebalance, over)
     return lives.reinstate(observer, group, over, open_rebalance.joined_at_ms)
 

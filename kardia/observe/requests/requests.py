@@ -110,7 +110,7 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float, sure: C
     if event.generation_id < group.generation:
         return  # a line that comes late, from before the last join completion
     state = group.state
-    if state == GroupState.COMPLETING and event.generation_id == group.generation:
+    if state in (GroupState.STABLE, GroupState.COMPLETING) and event.generation_id == group.generation:
         return
     if state == GroupState.PREPARING and event.generation_id == group.generation:
         signs.on_contradicted(observer, group, at)
