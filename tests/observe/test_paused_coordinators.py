@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from kardia.events import Kind
 from tests.support.modern_scene import ModernScene, since_start
 from tests.support.stories import standing
 
@@ -51,3 +52,16 @@ def test_a_leave_is_between_its_request_and_its_records() -> None:
     assert epoch(scene, 3) == (9_500, 47)
     (row,) = [row for row in standing("members", scene.known().rows["members"]) if row["member_id"] == "b"]
     assert (since_start(row["ended_at_ms"]), row["at_bound_ms"], row["end_cause"]) == (9_500, 47, "left")
+
+
+def test_a_classic_join_of_a_consumer_group_is_one_too() -> None:
+    """It comes without an id, and its line is written when the member is answered."""
+    scene = settled()
+    scene.record(9_547, "member", "b", instance="i", rebalance_timeout_ms=8_000, topics=["t"], classic=True)
+    scene.record(9_547, "epoch", epoch=2)
+    scene.record(9_547, "computed", epoch=2)
+    scene.record_current(9_547, "b", 2, 0, ())
+    detail = {"assigned_member_id": "b", "leader": "", "members": [], "session_timeout_ms": 10_000}
+    scene._event(Kind.JOIN, 9_700, since=9_500, group_instance_id="i", client_id="b", generation_id=2, detail=detail)
+    scene.tick(11_000)
+    assert epoch(scene, 2) == (9_500, 47)

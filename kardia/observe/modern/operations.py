@@ -191,14 +191,14 @@ class _Operation:
         at, by = self._at, self._by
         if self._stamps:
             return min(self._stamps.values()), None
-        converts = len({event.kind for event in self._records}) > 1
-        if by is None or not by.handled_at_ms <= at <= by.decided_at_ms:
+        begun_at_ms = took_effect(by, self._facts.coordinator)[0] if by is not None else at
+        if by is None or not begun_at_ms <= at <= by.decided_at_ms:
             return at, None
-        asked = self._is_by(by, converts=converts)
-        begun_at_ms = took_effect(by, self._facts.coordinator)[0]
-        # One that waited for a thread, and took effect at the stamp, has waited for no classes.
-        loads_classes = at - by.handled_at_ms > AT_ONCE_MS and at - begun_at_ms <= epochs.CLASSES_WITHIN_MS
-        return (begun_at_ms, at) if asked and loads_classes else (at, None)
+        converts = len({event.kind for event in self._records}) > 1
+        # One that waited for a thread, and took effect at the stamp, has waited for nothing else.
+        waited = at - by.handled_at_ms > AT_ONCE_MS or by.handled_at_ms > at + epochs.STAMP_MS
+        waited = waited and AT_ONCE_MS < at - begun_at_ms <= epochs.CLASSES_WITHIN_MS
+        return (begun_at_ms, at) if waited and self._is_by(by, converts=converts) else (at, None)
 
     def _is_by(self, answer: Event, *, converts: bool) -> bool:
         """Whether a request may have done this: a conversion names every member, and a target does, whoever asked. A
@@ -209,7 +209,8 @@ class _Operation:
         if converts and not (answer.kind == Kind.MODERN_HEARTBEAT and _joins(answer)):
             return False
         own = (one for one in self._records if type_of(one) in MEMBER or type_of(one) in CURRENT)
-        return any(one.member_id == answer.member_id for one in own)
+        asked = {answer.member_id, (answer.detail or {}).get("assigned_member_id", "")} - {""}
+        return any(one.member_id in asked for one in own)
 
     def _first_sure(self) -> Certainty:
         """How sure the instant of a first operation is: records alone do not show how long before them it began."""
