@@ -537,3 +537,25 @@ def test_who_refuses_to_delete_a_group_because_it_has_members_leads_it() -> None
     scene.tick(15_000)
     last = health(scene.known(), "b")[-1]
     assert (last["session_deadline_at_ms"] - int(START), last["certainty"]) == (22_000, "provisional")
+
+
+def test_a_group_whose_members_wait_in_a_join_phase_has_not_moved_meanwhile() -> None:
+    """All others wait for s, whose session runs out, and the group answers nobody for six seconds. Recorded with 3.9.2:
+    the eviction was told to lie anywhere in 18 s."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "s": 1.0}, first=("a", "s"), instances={"s": "seat"})
+    scene.synced(3_010, "a", "s")
+    scene.at_broker(2)
+    for at in range(3_500, 34_000, 500):
+        scene.fetch(at, "somebody")
+    scene.tick(34_000)
+    scene.at_broker(1)
+    scene.heartbeats(6_000, 14_000, "a", "s")
+    scene.heartbeat(15_000, "s")
+    scene.heartbeat(17_700, "a")
+    scene.heartbeat(19_700, "a", error=27)
+    scene.joined(25_000, 2, {"a": 19_750, "n": 18_900}, first=("n",))
+    scene.synced(25_010, "a", "n")
+    scene.heartbeats(28_000, 34_000, "a", "n")
+    scene.tick(34_000)
+    assert scene.known().ended()["s"] == (25_000, "session_expired", "exact")

@@ -6,6 +6,8 @@ line of the request shows when it was handled. Instants in ms from the start of 
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kardia.events import Kind
@@ -22,7 +24,7 @@ def settled() -> ModernScene:
     return scene
 
 
-def epoch(scene: ModernScene, number: int) -> tuple[float, float]:
+def epoch(scene: ModernScene, number: int) -> tuple[float | None, Any]:
     rows = standing("rebalances", scene.known().rows["rebalances"])
     (row,) = [row for row in rows if row["generation_after"] == number]
     return since_start(row["started_at_ms"]), row["at_bound_ms"]

@@ -66,3 +66,23 @@ def test_a_broker_that_refuses_at_once_may_not_lead_the_group(error: int) -> Non
     scene.heartbeats(18_000, 24_000, "a", "b")
     scene.tick(24_000)
     assert loads(scene)
+
+
+def test_a_client_that_tries_by_several_connections_meets_no_restart() -> None:
+    """Whatever it had asked is answered in one instant, the later connection first: the number of the other is lower,
+    as it was accepted earlier. Recorded with 4.4.0, where a restart was made of it, and an eviction missed."""
+    scene = stable("a", "b")
+    first, second, third = (f"10.0.0.1:9092-10.0.0.9:{port}-0-{number}" for port, number in ((1, 5), (2, 15), (3, 17)))
+    scene.connection = first
+    scene.heartbeats(6_000, 12_000, "a", "b")
+    scene.heartbeat(17_000, "a", error=NOT_AVAILABLE, since=12_000)
+    scene.connection = second
+    scene.heartbeat(18_500, "a", error=NOT_AVAILABLE, since=13_400)
+    scene.connection = third
+    scene.heartbeat(19_000, "a", since=18_990)
+    scene.connection = second
+    scene.heartbeat(19_001, "a", since=18_991)
+    scene.heartbeats(20_000, 33_000, "a", "b")
+    scene.tick(33_000)
+    assert loads(scene) == []
+    assert scene.known().observer.restarted_at == {}

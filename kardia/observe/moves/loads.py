@@ -205,8 +205,10 @@ def by_silence(facts: Facts, group: Group, at: float) -> Certainty:
 
 
 def note_heard(facts: Facts, group: Group, at: float) -> None:
-    """The coordinator answers for the group: if nobody had asked for long, what was believed until now is not sure."""
-    last = heard_at_ms(group)
+    """The coordinator answers for the group: if nobody had asked for long, what was believed until now is not sure. Who
+    waited in a join phase had asked, and was held by it until that ended."""
+    current = group.rebalance
+    last = max(heard_at_ms(group), current.joined_at_ms if current is not None else NEVER)
     if 0 <= last < at - ABSENT_MS and facts.has_several_brokers():
         group.unproven_at_ms = max(group.unproven_at_ms, at - 1.0)
     group.heard_at_ms = max(group.heard_at_ms, at)

@@ -12,6 +12,7 @@ from kardia.events import CLOCKS_APART_MS, Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
+from kardia.observe.members import who_broke
 from kardia.observe.moves import loads
 from kardia.observe.state.entries import Elected
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Group, Member
@@ -210,7 +211,8 @@ def moved(facts: Facts, group: Group, event: Event, at: float) -> None:
         give_up(facts, group, at)
 
 
-_RENEWING = (Kind.HEARTBEAT, Kind.COMMIT, Kind.MODERN_HEARTBEAT)
+_BY_HEARTBEAT = (Kind.HEARTBEAT, Kind.MODERN_HEARTBEAT)
+_RENEWING = (*_BY_HEARTBEAT, Kind.COMMIT)
 
 
 def was_served(event: Event) -> bool:
@@ -222,6 +224,8 @@ def was_served(event: Event) -> bool:
 def _note_served(facts: Facts, group: Group, event: Event) -> None:
     """What the coordinator answered to its member is not known: it was renewed, unless it was refused."""
     member, at = group.members.get(event.member_id), event.handled_at_ms
+    if member is not None and event.kind in _BY_HEARTBEAT:
+        who_broke.heard(member, event)  # by a connection that it has, whatever it is answered on
     if member is None or event.kind not in _RENEWING or not 0 <= member.session_renewed_at_ms < at:
         return
     _arm(facts, group, member, at)
