@@ -143,13 +143,14 @@ def _begins_earlier(facts: Facts, group: Group, modern: ModernGroup, member: Mem
     if not (waited and stamp <= event.decided_at_ms and stamp - at <= epochs.CLASSES_WITHIN_MS):
         return
     known = [*modern.bumps, *([modern.first] if modern.first is not None else [])]
-    own = (one.cause.member_id == member.member_id and one.cause.at == stamp and one.cause.by is None for one in known)
-    bump = next((one for one, is_own in zip(known, own, strict=True) if is_own), None)
-    if bump is not None:
-        if bump is modern.first:
-            modern.first = None
-        since = max(at, *(one.cause.at for one in known if one.epoch <= bump.epoch and one is not bump), 0.0)
-        epochs.explain(facts, group, bump, replace(bump.cause, at=min(since, stamp), by=stamp))
+    its_own = (one for one in known if one.cause.member_id == member.member_id and one.cause.at == stamp)
+    bump = next((one for one in its_own if one.cause.by is None), None)
+    if bump is None:
+        return
+    if bump is modern.first:
+        modern.first = None
+    last_at_ms = max((one.cause.at for one in known if one.epoch < bump.epoch), default=NEVER)
+    epochs.explain(facts, group, bump, replace(bump.cause, at=min(max(at, last_at_ms), stamp), by=stamp))
 
 
 def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> None:

@@ -181,6 +181,8 @@ def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
 def _reload_epochs(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
     """The same of a group that has epochs, all of which are stored: what was answered is so still. Sessions begin anew,
     and so does the time to give partitions up. Source: `GroupMetadataManager.onLoaded`."""
+    if group.modern is not None:
+        group.modern.unstored.clear()  # what was not replicated may be lost
     if group.members:
         facts.tell_group(group, at, str(group.told_state), "coordinator_loaded", certainty)
     for member in group.members.values():
