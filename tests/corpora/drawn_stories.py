@@ -1,8 +1,9 @@
 """Stories that are drawn by chance: `drawn-N` for `epochs_recording`, the same one for the same N and release.
 
 Groups of every kind the release has live side by side. Members come late, close, are killed, stand still, do not poll,
-are slow to give partitions up, change their topics, come back in the same seat or with the other protocol; in some
-stories a broker dies. Nothing here knows what a coordinator does about any of it.
+are slow to give partitions up, change their topics, come back in the same seat or with the other protocol, or take one
+that is taken; a group begins anew, gets a session of its own, a topic grows; in some stories a broker dies. Nothing
+here knows what a coordinator does about any of it.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class Draw:
     present: list[Member] = field(default_factory=list)
     started: int = 0
     alone: int = 0
+    partitions: int = 2
+    """Of the topic `refunds`, as it is made."""
 
     def add(self, at_s: float, *words: str) -> None:
         """Something is done."""
@@ -187,6 +190,34 @@ def _be_removed(draw: Draw, at_s: float, member: Member) -> None:
         draw.add(at_s, "admin", "remove", member.group.group)
 
 
+def _take_its_seat(draw: Draw, at_s: float, member: Member) -> None:
+    """A second process comes with the same instance id."""
+    if member.seat:
+        draw.start(at_s, member.group, seat=member.seat)
+
+
+def _begin_anew(draw: Draw, at_s: float, member: Member) -> None:
+    """Everybody of the group closes; after a while others come, maybe of the other protocol."""
+    for one in [one for one in draw.present if one.group is member.group and one.busy_s <= at_s]:
+        _close(draw, at_s, one)
+    for _ in range(2):
+        draw.start(at_s + draw.random.choice((2, 6)), member.group)
+
+
+def _configure(draw: Draw, at_s: float, member: Member) -> None:
+    """The group gets a session timeout of its own."""
+    protocol = next((name for name in ("share", "streams") if member.kind.startswith(name)), "consumer")
+    if member.group.since >= (4, 0, 0):
+        session_ms = draw.random.choice((6_000, 15_000))
+        draw.add(at_s, "admin", "group", member.group.group, f"{protocol}.session.timeout.ms={session_ms}")
+
+
+def _grow(draw: Draw, at_s: float, _member: Member) -> None:
+    """A topic gets more partitions."""
+    draw.partitions += 2
+    draw.add(at_s, "admin", "grow", "refunds", str(draw.partitions))
+
+
 ACTIONS: tuple[tuple[Callable[[Draw, float, Member], None], int], ...] = (
     (_close, 3),
     (_come_back, 5),
@@ -196,6 +227,10 @@ ACTIONS: tuple[tuple[Callable[[Draw, float, Member], None], int], ...] = (
     (_subscribe, 2),
     (_unsubscribe, 1),
     (_be_removed, 1),
+    (_take_its_seat, 1),
+    (_begin_anew, 1),
+    (_configure, 1),
+    (_grow, 1),
 )
 
 
