@@ -37,6 +37,7 @@ class ConsumerBehaviour(NamedTuple):
     policy_refuses_classic: bool
     stale_target_rebalances_downgraded: bool
     downgrade_needs_every_target: bool
+    topics_take_all_offsets: bool
 
 
 SWITCHES: dict[str, Switch] = {
@@ -154,6 +155,13 @@ SWITCHES: dict[str, Switch] = {
             "a group does not become classic while a member is in no target, which happens to members without "
             "subscription: the request is answered -1, a timer fires again every 500 ms",
             "ClassicGroup.fromConsumerGroup",
+        ),
+        Switch(
+            "topics_take_all_offsets",
+            since((4, 3, 0)),
+            "with a topic that is deleted all its offsets go; before, those of the partitions that it had, and one of "
+            "another number stays",
+            "GroupCoordinatorService.onPartitionsDeleted, from 4.3 on onMetadataUpdate",
         ),
     )
 }

@@ -36,7 +36,9 @@ def change_topics(shard: Shard, request: Topics) -> None:
     for one in (*with_offsets, *shard.classic.groups.values()):
         for place, offset in list(one.offsets.items()):
             topic = old.get(place[0])
-            if topic is not None and topic.topic_id in gone and offset.topic_id in ("", topic.topic_id):
+            if topic is None or (place[1] >= topic.partitions and not shard.behaviour.topics_take_all_offsets):
+                continue
+            if topic.topic_id in gone and offset.topic_id in ("", topic.topic_id):
                 del one.offsets[place]
                 shard.classic.records.drop_offsets(one.group_id, [place])
 

@@ -23,6 +23,7 @@ RARE = {
     "the previous epoch is taken without a report": "few heartbeats carry the epoch before",
     "policy_refuses_classic": "few histories run with that policy",
     "downgrade_needs_every_target": "it takes a member that no target was computed for yet",
+    "topics_take_all_offsets": "it takes an offset of a partition that its topic does not have",
 }
 """Mistakes that a short run may miss."""
 
