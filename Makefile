@@ -44,8 +44,8 @@ check: setup ## Style, types and import contracts: ruff, mypy --strict, lint-imp
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: setup ## Measure throughput and latency, each beside a baseline of the same run (25 min).
-	@$(BIN)/kardia bench $(ARGS)
+bench: setup ## Measure throughput and latency, each beside a baseline of the same run and the runs before it (25 min).
+	@$(BIN)/kardia bench --history bench/history.jsonl $(ARGS)
 
 clean: ## Remove what set-up and runs have made in this folder; the cache of jars and packages stays.
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist kardia-data \

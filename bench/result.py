@@ -21,7 +21,7 @@ from rich.table import Table
 
 @dataclass
 class Result:
-    """One line of the table. `target` is what it should be at least, or at most if `unit` is a time or a size."""
+    """One line of the table. `target` is what it should be at least if it is a rate, and at most else."""
 
     stage: str
     what: str
@@ -38,7 +38,12 @@ class Result:
         """Whether the target was met, None without one."""
         if self.target is None:
             return None
-        return self.value <= self.target if self.unit in ("s", "ms", "MB") else self.value >= self.target
+        return self.value >= self.target if self.is_rate else self.value <= self.target
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether more is better; of a time, a size and a share of a core less is."""
+        return self.unit.endswith("/s") or self.unit == "% of JSON lines"
 
 
 class Usage:

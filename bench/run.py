@@ -10,6 +10,7 @@ from rich.console import Console
 
 from bench.backlog import backlog_stage
 from bench.collecting import collect_stage
+from bench.history import append, losses, read, run_of
 from bench.lines import parse_stage, replay_stage, text_stage
 from bench.live import live_stage
 from bench.observer import observer_stage
@@ -41,9 +42,12 @@ STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
 """Stages in the order of the flow."""
 
 
-def run_bench(stages: Sequence[str], scale: float, path: Path | None, work: Path | None) -> None:
-    """Run stages and show what they measured."""
-    around = machine()
+def run_bench(
+    stages: Sequence[str], scale: float, path: Path | None, work: Path | None, history: Path | None = None
+) -> None:
+    """Run stages, show what they measured, and what of it has become worse since the runs in `history`, which this one
+    is added to. Raises `ValueError` where that file cannot be read."""
+    around, before = machine(), read(history) if history is not None else []
     console = Console(stderr=True)
     results: list[Result] = []
     for name in stages:
@@ -53,3 +57,8 @@ def run_bench(stages: Sequence[str], scale: float, path: Path | None, work: Path
         with tempfile.TemporaryDirectory(prefix=f"kardia-bench-{name}-", dir=work) as directory:
             results.extend(STAGES[name](Path(directory), scale))
     show(results, around, path)
+    if history is not None:
+        run = run_of(results, around, scale)
+        for sentence in losses(before, run):
+            console.print(sentence, highlight=False)
+        append(history, run)

@@ -25,6 +25,12 @@ def bench(
     json: Annotated[
         Path | None, typer.Option("--json", help="Write the results to this file as well.", **PLACE)
     ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            "--history", help="Add this run to a file of runs, and say what is worse than in the last of them.", **PLACE
+        ),
+    ] = None,
     work: Annotated[
         Path | None, typer.Option(help="Directory for logs and tables; a temporary one by default.", **PLACE)
     ] = None,
@@ -36,4 +42,8 @@ def bench(
     if unknown:
         typer.echo(f"kardia bench: there is no stage {unknown[0]}; there are {', '.join(STAGES)}.", err=True)
         raise typer.Exit(2)
-    run_bench(only or list(STAGES), scale, json, work)
+    try:
+        run_bench(only or list(STAGES), scale, json, work, history)
+    except ValueError as error:
+        typer.echo(f"kardia bench: {error}.", err=True)
+        raise typer.Exit(2) from error
