@@ -18,6 +18,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from cli.main import VERBS
 from tests.api.conftest import WAIT_S
@@ -47,7 +48,7 @@ TESTED = {
     "serve": {"tables", "token_file", "tls_certificate", "tls_key"},  # the pair: `tests/api/test_serve.py`
     "notify": {"tables", "state"},
     "demo": {"directory"},  # handed to `kardia up`'s own roles, which are started with absolute paths
-    "bench": {"json", "work"},  # opened as they are; nothing but this process sees them
+    "bench": {"json", "work", "history"},  # opened as they are; nothing but this process sees them
 }
 
 
@@ -185,9 +186,17 @@ def test_roles_find_their_folders(here: Path, way: str) -> None:
                 process.wait(WAIT_S)
 
 
+def make_offsets_topic(bootstrap: str) -> None:
+    """A broker has none before somebody asks for a group's coordinator."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.describe_consumer_groups(["paths"])["paths"].exception(WAIT_S)
+    until(lambda: "__consumer_offsets" in admin.list_topics(timeout=WAIT_S).topics, "the offsets topic")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_collect_and_capture_find_their_folders(kafka: typing.Any, here: Path, way: str) -> None:
+    make_offsets_topic(kafka.bootstrap)
     client = path(way, here, "clïent config")
     out = f"mit schnitt {way}.jsonl.gz"
     assert kardia("capture", "--bootstrap-server", kafka.bootstrap, "--out", path(way, here, out)).code == 0
