@@ -70,9 +70,13 @@ def test_damaged_lines_are_what_they_are_when_read_alone(seed: int) -> None:
         compared(data, block_bytes, start=seed % 2)
 
 
-@pytest.mark.parametrize(
-    "path", sorted(STORIES.glob("[!e]*/kafka-request.log.gz"))[::5], ids=lambda path: path.parent.name
-)
+def some_stories() -> list[Path]:
+    """Request logs of stories; those of share groups alone have nothing to fold."""
+    logs = STORIES.glob("*/kafka-request.log.gz")
+    return sorted(log for log in logs if not log.parent.name.startswith(("e0", "drawn-", "s01")))[::5]
+
+
+@pytest.mark.parametrize("path", some_stories(), ids=lambda path: path.parent.name)
 def test_a_story_is_the_same(path: Path) -> None:
     assert compared(gzip.decompress(path.read_bytes())[:400_000], 20_000) > 0
 
