@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC
@@ -346,12 +346,14 @@ def keep(brokers: Sequence[Broker], folder: Path, to: Path) -> None:
             packed.writelines(line for line in source if not name.startswith("server") or kept(line))
 
 
-def asked(argv: Sequence[str] | None, about: str, stories: Container[str], others: str = "") -> argparse.Namespace:
+def asked(argv: Sequence[str] | None, about: str, stories: Iterable[str], others: str = "") -> argparse.Namespace:
     """Which story is to be recorded on which release, and where it goes. `others`: a pattern of further names."""
 
+    known = sorted(stories)
+
     def story(name: str) -> str:
-        if name not in stories and not re.fullmatch(others, name):
-            raise argparse.ArgumentTypeError(f"none of {stories}{f', nor {others}' if others else ''}")
+        if name not in known and not re.fullmatch(others, name):
+            raise argparse.ArgumentTypeError(f"{name} is none of {', '.join([*known, *filter(None, [others])])}")
         return name
 
     parser = argparse.ArgumentParser(description=about.splitlines()[0])

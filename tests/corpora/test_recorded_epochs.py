@@ -20,7 +20,7 @@ from tests.support.stories import RECORDED_EPOCHS, Story, lanes_of, named, stand
 WITHIN_MS = 10
 """Promise of an instant against the broker's own line."""
 
-BUSY_MS = 60
+BUSY_MS = 25
 """So much later a line may be written, or a JoinGroup taken up, by a broker beside a dozen clients on two cores."""
 
 BY_A_REQUEST_MS = WITHIN_MS

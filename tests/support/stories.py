@@ -35,7 +35,7 @@ from kardia.tables import TABLES, Row
 
 CORPORA = Path(__file__).resolve().parent.parent / "corpora"
 
-OTHERS = Path(os.environ.get("KARDIA_STORIES", CORPORA / "others"))
+OTHERS = Path(os.environ.get("KARDIA_STORIES", CORPORA / "others")).resolve()
 """A folder of stories that somebody has recorded, to be held against their brokers like those of `CORPORA`."""
 
 FIRST_LIGHT = (

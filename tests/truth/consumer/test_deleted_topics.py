@@ -14,7 +14,7 @@ import pytest
 from kardia.coordinator.consumer.operations import Topic, Topics
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.operations import Commit, Load, Unload
-from tests.truth.consumer.lockstep import ConsumerLockstep, ConsumerStep
+from tests.truth.consumer.lockstep import ConsumerLockstep
 from tests.truth.draw import STARTED_AT_MS
 from tests.truth.lockstep import Move
 
@@ -36,8 +36,7 @@ HISTORY = [
 
 def played(version: str) -> list[int]:
     """Partitions whose offsets are left; raises `Disagreement`."""
-    steps: list[ConsumerStep] = []
-    lockstep = ConsumerLockstep(version, ConsumerSettings(), on_step=steps.append)  # type: ignore[arg-type]
+    lockstep = ConsumerLockstep(version, ConsumerSettings())  # type: ignore[arg-type]
     for move in HISTORY:
         lockstep.play(move)
     return sorted(partition for _, partition in lockstep._model.committed("g"))
