@@ -101,7 +101,8 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
     something new has been shown."""
     store = Store(settings, now_ms)
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(TableMetrics(store))
+    tables = TableMetrics(store)
+    registry.register(tables)
     ProcessCollector(namespace="kardia_serve", registry=registry)
     requests = RequestMetrics(registry)
 
@@ -132,7 +133,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
         redirect_slashes=False,
     )
     app.state.context = RequestContext(store, Cursors(secrets.token_bytes(32) if tokens is None else tokens.key()))
-    app.state.registry = registry
+    app.state.registry, app.state.tables = registry, tables
     app.state.requests = requests
     app.state.changes = Changes(settings.followers_max)
 

@@ -13,9 +13,10 @@ from functools import lru_cache
 from typing import Any
 
 from api.access.ids import to_segment
-from api.present import deadlines, present
+from api.present import present
 from api.present.current import GroupView
 from api.present.freshness import Freshness
+from api.present.health import least, poll_headroom, poll_interval_ms, session_headroom, session_timeout_ms, shown_as
 from kardia.instants import to_rfc3339
 from kardia.statuses import AWAITED, NOT_KNOWN, UNSEEN
 from kardia.story import words
@@ -102,7 +103,7 @@ def session(view: GroupView, health: Any, freshness: Freshness) -> dict[str, Any
         "last_heard_at": to_rfc3339(health.last_heard_at_ms),
         **_deadline(
             health.session_deadline_at_ms,
-            deadlines.session_headroom(health),
+            session_headroom(health),
             health,
             freshness,
             is_least=view.is_least(health, "session"),
@@ -120,7 +121,7 @@ def poll(view: GroupView, health: Any, freshness: Freshness) -> dict[str, Any]:
         "error_bound_ms": health.poll_error_bound_ms,
         **_deadline(
             health.poll_deadline_at_ms,
-            deadlines.poll_headroom(health),
+            poll_headroom(health),
             health,
             freshness,
             is_least=view.is_least(health, "poll"),
@@ -237,7 +238,7 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     statuses, state = view.statuses(), view.state_now
     href = group_href(view.cluster_id, view.group_id)
     here = view.health.values()
-    shown = present.shown_by_status(view)
+    shown = view.shown_by_status()
     return {
         "href": href,
         "cluster_id": view.cluster_id,
@@ -257,10 +258,10 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
             **{status: statuses[status] for status in STATUSES if status != "ended"},
             **{status: shown[status] for status in (AWAITED, UNSEEN)},
         },
-        "session_headroom_min_ratio": deadlines.least(map(deadlines.session_headroom, here)),
-        "poll_headroom_min_ratio": deadlines.least(map(deadlines.poll_headroom, here)),
-        "next_session_deadline": _next(view, "session", deadlines.session_timeout_ms, freshness),
-        "next_poll_deadline": _next(view, "poll", deadlines.poll_interval_ms, freshness),
+        "session_headroom_min_ratio": least(map(session_headroom, here)),
+        "poll_headroom_min_ratio": least(map(poll_headroom, here)),
+        "next_session_deadline": _next(view, "session", session_timeout_ms, freshness),
+        "next_poll_deadline": _next(view, "poll", poll_interval_ms, freshness),
         "pending": view.pending,
         "last_rebalance": view.rebalance and rebalance(view.rebalance, freshness),
         "links": {name: f"{href}/{name}" for name in (*LINKS, "pulse")},
@@ -293,11 +294,7 @@ def _next(
     unseen has none: it may wait in a JoinGroup."""
     column = f"{kind}_deadline_at_ms"
     first = min(
-        (
-            row
-            for row in view.health.values()
-            if getattr(row, column) is not None and present.shown_as(row) not in NOT_KNOWN
-        ),
+        (row for row in view.health.values() if getattr(row, column) is not None and shown_as(row) not in NOT_KNOWN),
         key=lambda row: getattr(row, column),
         default=None,
     )
@@ -321,7 +318,7 @@ def _deadline(
     deadline_ms: int | None, headroom_ratio: float | None, health: Any, freshness: Freshness, *, is_least: bool
 ) -> dict[str, Any]:
     """Who is unseen may wait in a JoinGroup, where no timeout runs: nothing is left, and nothing is over."""
-    is_unseen = present.shown_as(health) == UNSEEN
+    is_unseen = shown_as(health) == UNSEEN
     return {
         "deadline_at_ms": deadline_ms,
         "deadline_at": to_rfc3339(deadline_ms),

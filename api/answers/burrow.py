@@ -15,7 +15,6 @@ from typing import Any
 from api.answers import lag
 from api.answers.dangers import REBALANCING
 from api.answers.lag import Known
-from api.present import present
 from api.present.current import ClusterView, GroupView
 from api.present.freshness import Freshness
 from api.present.lagging import LagView
@@ -116,7 +115,7 @@ def _word(view: GroupView, *, stale: bool) -> str:
     """ERR: a deadline passed; WARN: one comes near, a rebalance is under way, or not everything is known; else OK."""
     if stale:
         return "WARN"
-    statuses = present.shown_by_status(view)
+    statuses = view.shown_by_status()
     if statuses["overdue"]:
         return "ERR"
     unsure = statuses["imminent"] or statuses["unknown"] or view.state_name in (*REBALANCING, "Unknown")

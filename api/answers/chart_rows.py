@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from api.present.current import UNKNOWN_STATE, StateNow
-from api.present.deadlines import headroom
+from api.present.health import headroom
 from kardia.certainty import Certainty
 from kardia.statuses import AWAITED
 

@@ -82,7 +82,7 @@ def _unknown(cluster: ClusterView) -> Generator[None, None, int]:
     """Members of whom nobody can tell how much is left."""
     found = 0
     for number, view in enumerate(cluster.groups.values()):
-        shown = present.shown_by_status(view)
+        shown = view.shown_by_status()
         found += sum(shown[status] for status in NOT_KNOWN)
         if number % roster.CHUNK == 0:
             yield

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from api.access.ids import sort_key
-from api.present import deadlines, present
+from api.present import present
 from api.present.current import ClusterView, GroupView
 from kardia.statuses import STATUS_SEVERITY
 
@@ -55,12 +55,12 @@ def _least_margin_first(cluster: ClusterView) -> Generator[None, None, list[Entr
 
 
 def _badness(view: GroupView) -> int:
-    return -STATUS_SEVERITY[present.worst(present.shown_by_status(view)) or "ended"]
+    return -STATUS_SEVERITY[present.worst(view.shown_by_status()) or "ended"]
 
 
 def _margin(view: GroupView) -> int:
     """Ten-thousandths, as fine as headroom is told."""
-    margin = view.remembered("least_headroom", deadlines.least_headroom)
+    margin = view.tally().least_headroom
     return 10_001 if margin is None else round(margin * 10_000)
 
 

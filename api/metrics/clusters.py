@@ -7,16 +7,16 @@ to score has no sample. `unknown` outcomes count for neither: the evidence went 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from api.present.current import STATES, UNKNOWN_STATE, ClusterView, GroupView
-from api.present.deadlines import HEADROOM_OF, endangered
+from api.metrics.totals import Totals
+from api.present.current import STATES, ClusterView
 from api.present.distribution import Distribution
-from api.present.present import in_danger, shown_by_status
+from api.present.health import HEADROOM_OF
+from api.present.tally import THRESHOLDS
 from kardia.certainty import CERTAINTIES
 from kardia.statuses import SHOWN
 from kardia.tables import EVICTION_CAUSES, OUTCOMES, PREDICTION_KINDS, TRIGGERS
@@ -24,41 +24,24 @@ from kardia.tables import EVICTION_CAUSES, OUTCOMES, PREDICTION_KINDS, TRIGGERS
 PRESENT_STATUSES = tuple(status for status in SHOWN if status != "ended")
 """A member is in one of them, as it is shown: `unseen`, and not overdue, where it may wait in a JoinGroup."""
 
-THRESHOLDS = (0.5, 0.25, 0.1)
-"""Parts of a timeout below which members are counted, the largest first; a member at a tenth counts for a half, too."""
-
 STRIKES = {"session": "session_expired", "poll": "poll_timeout", "rebalance": "rebalance_timeout"}
 """Kind of a prediction -> the end cause that it foretells."""
 
 OF_CLUSTER = ("cluster",)
 
 
-def state_label(view: GroupView) -> str:
-    """State of a group as a label of the closed list."""
-    return view.state_name if view.state_name in STATES else UNKNOWN_STATE
-
-
-def below(view: GroupView) -> Counter[tuple[str, float]]:
-    """(kind of timeout, threshold) -> present members with less than that part of it left."""
-    found: Counter[tuple[str, float]] = Counter()
-    for health in view.health.values():
-        for kind, headroom in HEADROOM_OF.items():
-            left = headroom(health)
-            if left is not None and left < THRESHOLDS[0]:  # few are
-                found.update((kind, threshold) for threshold in THRESHOLDS if left < threshold)
-    return found
-
-
-def families(clusters: list[ClusterView], counted: list[ClusterView], shown: Mapping[str, int]) -> Iterator[Metric]:
+def families(
+    clusters: list[ClusterView], counted: list[ClusterView], totals: Mapping[str, Totals], shown: Mapping[str, int]
+) -> Iterator[Metric]:
     """Series of clusters; `shown` says how many groups of each have series of their own. Counters are read off
     `counted`."""
-    yield from _present(clusters, shown)
+    yield from _present(clusters, totals, shown)
     yield from _counted(counted)
     yield from _scores(counted)
     yield from _quantiles(clusters)
 
 
-def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[Metric]:
+def _present(clusters: list[ClusterView], totals: Mapping[str, Totals], shown: Mapping[str, int]) -> Iterator[Metric]:
     groups = GaugeMetricFamily("kardia_groups", "Groups by state.", labels=("cluster", "state"))
     members = GaugeMetricFamily(
         "kardia_members", "Present members by state of health, as it is shown.", labels=("cluster", "state")
@@ -87,29 +70,19 @@ def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[
         "kardia_groups_without_series", "Groups beyond the cap on group labels.", labels=OF_CLUSTER
     )
     for cluster in clusters:
-        name, views = cluster.cluster_id, cluster.groups.values()
-        states = Counter(state_label(view) for view in views)
-        statuses: Counter[str] = Counter()
-        certainties = Counter(row.certainty for view in views for row in view.health.values())
-        # A member without a health row is present, and nothing is known of its deadlines.
-        certainties["unknown"] += sum(len(view.lives) - len(view.health) for view in views)
-        lows: Counter[tuple[str, float]] = Counter()
-        for view in views:
-            statuses.update(shown_by_status(view))
-            lows.update(below(view))
-        kinds = Counter(row.kind for view in views for row in endangered(view))
+        name, total = cluster.cluster_id, totals[cluster.cluster_id]
         for state in STATES:
-            groups.add_metric((name, state), states[state])
+            groups.add_metric((name, state), total.states[state])
         for status in PRESENT_STATUSES:
-            members.add_metric((name, status), statuses[status])
+            members.add_metric((name, status), total.shown[status])
         for certainty in CERTAINTIES:
-            sure.add_metric((name, certainty), certainties[certainty])
+            sure.add_metric((name, certainty), total.certainties[certainty])
         for kind in HEADROOM_OF:
             for threshold in THRESHOLDS:
-                low.add_metric((name, kind, str(threshold)), lows[kind, threshold])
+                low.add_metric((name, kind, str(threshold)), total.low[kind, threshold])
         for kind in PREDICTION_KINDS:
-            imminent.add_metric((name, kind), kinds[kind])
-        danger.add_metric((name,), sum(len(in_danger(view)) for view in views))
+            imminent.add_metric((name, kind), total.endangered[kind])
+        danger.add_metric((name,), total.in_danger)
         without.add_metric((name,), len(cluster.groups) - shown[name])
     yield from (groups, members, sure, low, imminent, danger, without)
 

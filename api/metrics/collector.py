@@ -9,10 +9,9 @@ from prometheus_client.registry import Collector
 
 from api.metrics import clusters, groups, lag, members, service
 from api.metrics.births import Births
-from api.present import present
-from api.present.current import ClusterView, GroupView
+from api.metrics.totals import Totals, counted, worst
+from api.present.current import Current
 from api.store import Store
-from kardia.statuses import STATUS_SEVERITY
 
 
 class TableMetrics(Collector):
@@ -22,27 +21,31 @@ class TableMetrics(Collector):
         self._store = store
         self._births = Births(store.settings)
         self._member_series_dropped: dict[str, int] = {}
+        self._counted: tuple[Current, dict[str, Totals]] | None = None
+
+    def count(self) -> Iterator[None]:
+        """Count what is shown at present for the next `collect`, in pieces; whoever leaves it out has it there."""
+        current, totals = self._store.current, {}
+        for cluster_id, cluster in current.clusters.items():
+            totals[cluster_id] = yield from counted(cluster)
+        self._counted = current, totals
 
     def collect(self) -> Iterator[Metric]:
         """All families; called by each scrape, in a thread: a view that is shown does not change."""
-        views = [view for _, view in sorted(self._store.current.clusters.items())]
-        shown = {view.cluster_id: self._shown(view) for view in views}
-        store = self._store
+        if self._counted is None:
+            for _ in self.count():
+                pass
+        assert self._counted is not None  # noqa: S101 - just counted
+        (current, totals), self._counted = self._counted, None
+        store, limit = self._store, self._store.settings.metrics_groups_max
+        views = [view for _, view in sorted(current.clusters.items())]
+        shown = {view.cluster_id: worst(view, totals[view.cluster_id], limit) for view in views}
         is_read = store.looked_at_ms is not None and not store.troubles("progress")
-        counted = self._births.counted(views, shown, is_read=is_read)
-        yield from service.families(store, views, counted.clusters)
+        told = self._births.counted(views, shown, is_read=is_read)
+        yield from service.families(store, views, told.clusters)
         lengths = {view.cluster_id: len(shown[view.cluster_id]) for view in views}
-        yield from clusters.families(views, counted.clusters, lengths)
-        yield from groups.families(store, views, shown, counted.groups)
+        yield from clusters.families(views, told.clusters, totals, lengths)
+        yield from groups.families(store, views, shown, told.groups)
         yield from lag.families(store, views)
-        if self._store.settings.metrics_members_max:
-            yield from members.families(self._store.settings, views, self._member_series_dropped)
-
-    def _shown(self, cluster: ClusterView) -> list[GroupView]:
-        """Groups that get series of their own: those in trouble first, then by name, up to the cap."""
-        limit = self._store.settings.metrics_groups_max
-        ranked = sorted(
-            cluster.groups.values(),
-            key=lambda view: (-STATUS_SEVERITY[present.worst(present.shown_by_status(view)) or "ended"], view.group_id),
-        )
-        return sorted(ranked[:limit], key=lambda view: view.group_id)
+        if store.settings.metrics_members_max:
+            yield from members.families(store.settings, views, self._member_series_dropped)

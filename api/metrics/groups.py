@@ -11,10 +11,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from api.answers import answers, evidence
-from api.metrics.clusters import PRESENT_STATUSES, THRESHOLDS, below, state_label
+from api.metrics.clusters import PRESENT_STATUSES
+from api.metrics.totals import state_label
 from api.present import deadlines, storms
 from api.present.current import STATES, ClusterView, GroupView
-from api.present.present import in_danger, shown_by_status
+from api.present.health import HEADROOM_OF, least
+from api.present.present import in_danger
+from api.present.tally import THRESHOLDS
 from api.settings import ApiSettings
 from api.store import Store
 from kardia.tables import EVICTION_CAUSES, PREDICTION_KINDS, TRIGGERS
@@ -92,12 +95,12 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
     )
     for cluster, view, labels in found:
         rung.add_metric(labels, evidence.read_of(cluster, view).rung)
-        statuses = shown_by_status(view)
+        statuses = view.shown_by_status()
         for status in PRESENT_STATUSES:
             members.add_metric((*labels, status), statuses[status])
         zombies.add_metric(labels, len(deadlines.zombies(view)))
         pending.add_metric(labels, view.pending_members)
-        danger.add_metric(labels, len(in_danger(view)))
+        danger.add_metric(labels, in_danger(view))
         for name in STATES:
             state.add_metric((*labels, name), name == state_label(view))
         if (generation_id := answers.generation(view)) is not None:
@@ -112,7 +115,7 @@ def _deadlines(found: list[Shown]) -> Iterator[Metric]:
             f"Least part of a {kind} timeout that was left when a member was last written.",
             labels=OF_GROUP,
         )
-        for kind in deadlines.HEADROOM_OF
+        for kind in HEADROOM_OF
     }
     low = GaugeMetricFamily(
         "kardia_group_members_below_headroom",
@@ -128,11 +131,11 @@ def _deadlines(found: list[Shown]) -> Iterator[Metric]:
         for kind in PREDICTION_KINDS
     }
     for _, view, labels in found:
-        lows = below(view)
-        for kind, left in deadlines.HEADROOM_OF.items():
-            least = deadlines.least(map(left, view.health.values()))
-            if least is not None:
-                headroom[kind].add_metric(labels, least)
+        lows = view.tally().low
+        for kind, left in HEADROOM_OF.items():
+            ratio = least(map(left, view.health.values()))
+            if ratio is not None:
+                headroom[kind].add_metric(labels, ratio)
             for threshold in THRESHOLDS:
                 low.add_metric((*labels, kind, str(threshold)), lows[kind, threshold])
         kinds = Counter(row.kind for row in deadlines.endangered(view))

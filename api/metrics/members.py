@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import Metric
 
 from api.metrics.groups import label
 from api.present.current import ClusterView
-from api.present.deadlines import HEADROOM_OF
+from api.present.health import HEADROOM_OF
 from api.settings import ApiSettings
 
 Labels = tuple[str, str, str, str]

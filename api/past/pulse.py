@@ -18,7 +18,7 @@ from api.errors import TablesMissing
 from api.files.files import Bound
 from api.files.reader import TableReader
 from api.past.archive import bounded
-from api.present import deadlines
+from api.present.health import poll_interval_ms
 from kardia.statuses import shown
 
 BEATS = ("heartbeat", "commit", "join", "sync")
@@ -114,7 +114,7 @@ def _take_health(member: dict[str, Any], row: Any, asked: Asked) -> None:
     sample["shown"] = shown(row.status, row.group_state, row.awaited_since_at_ms)
     sample["reasons"] = list(row.reasons or ())
     sample["moving"] = None if row.moving is None else [dict(entry) for entry in row.moving]
-    sample["poll_timeout_ms"] = deadlines.poll_interval_ms(row)
+    sample["poll_timeout_ms"] = poll_interval_ms(row)
     member["samples"].append(sample)
 
 

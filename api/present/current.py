@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 from api.present.bloom_filter import BloomFilter
 from api.present.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBALANCE_BOUNDS_MS, Distribution
 from api.present.freshness import Reach
-from api.present.health import is_known
 from api.present.lagging import Lags
 from api.present.standing import IS_CLOSED, Standing
+from api.present.tally import Tally, counted
 from api.settings import ApiSettings
 from kardia.certainty import Certainty
 from kardia.rollouts import Step
@@ -158,9 +158,27 @@ class GroupView:
         row = self.health.get(member_id)
         return "unknown" if row is None else str(row.status)
 
+    def tally(self) -> Tally:
+        """What is counted of the health rows of present members."""
+        return self.remembered("tally", lambda view: counted(view.health.values()))
+
     def statuses(self) -> Counter[str]:
         """Present members by status."""
-        return self.remembered("statuses", _statuses)
+        return self._with_those_unheard_of(self.tally().statuses())
+
+    def shown_by_status(self) -> Counter[str]:
+        """Present members by shown status."""
+        return self._with_those_unheard_of(self.tally().shown())
+
+    def certainties(self) -> Counter[str]:
+        """Present members by how sure it is what is said of their health."""
+        return self._with_those_unheard_of(self.tally().certainties())
+
+    def _with_those_unheard_of(self, found: Counter[str]) -> Counter[str]:
+        """A member without a health row is present, and nothing is known of it."""
+        if len(self.lives) > len(self.health):
+            found["unknown"] += len(self.lives) - len(self.health)
+        return found
 
     def first_deadline_ms(self) -> int | None:
         """The deadline of a present member that comes first; None without one. Members of whom nothing is known since
@@ -192,7 +210,7 @@ class GroupView:
         or is not the coordinator any more, however fresh the feed of the cluster is. None while the broker is heard."""
         if not self.health or self.ahead is not None or self.state is None or self.state.to_state != "Stable":
             return None  # nothing is remembered of a view that has no member yet: it is being folded
-        return self.remembered("unheard_since", _unheard_since_ms)
+        return self.tally().unheard_since_ms
 
     @property
     def rebalancing_since_ms(self) -> int | None:
@@ -222,40 +240,14 @@ class GroupView:
         return [] if latest is None else [dict(entry) for entry in latest.pending or ()]
 
 
-def _statuses(view: GroupView) -> Counter[str]:
-    found = [row.status for row in view.health.values()]  # of present members only
-    counts: Counter[str] = Counter()
-    for status in set(found):
-        counts[status] = found.count(status)
-    if len(view.lives) > len(found):
-        counts["unknown"] += len(view.lives) - len(found)
-    return counts
-
-
-def _unheard_since_ms(view: GroupView) -> int | None:
-    over = (
-        row.session_deadline_at_ms
-        for row in view.health.values()
-        if row.status == "overdue" and row.group_state == "Stable" and row.session_deadline_at_ms is not None
-    )
-    return min(over, default=None)
-
-
 def _first_deadline_ms(view: GroupView) -> int | None:
-    first_ms = _NEVER_MS
-    for row in view.health.values():
-        if is_known(row):
-            if (session_ms := row.session_deadline_at_ms) is not None and session_ms < first_ms:
-                first_ms = session_ms
-            if (poll_ms := row.poll_deadline_at_ms) is not None and poll_ms < first_ms:
-                first_ms = poll_ms
-    for (member_id, kind), row in view.predictions.items():
-        if kind == "rebalance" and member_id in view.health and row.deadline_at_ms is not None:
-            first_ms = min(first_ms, row.deadline_at_ms)
-    return None if first_ms == _NEVER_MS else first_ms
-
-
-_NEVER_MS = 1 << 62
+    found = [] if (first_ms := view.tally().first_deadline_ms) is None else [first_ms]
+    found += (
+        row.deadline_at_ms
+        for (member_id, kind), row in view.predictions.items()
+        if kind == "rebalance" and member_id in view.health and row.deadline_at_ms is not None
+    )
+    return min(found, default=None)
 
 
 class ClusterView:

@@ -92,7 +92,6 @@ class Fold:
                 _sample(group, row)
             yield
         for group in self._own.values():
-            group.statuses()
             group.first_deadline_ms()
             yield
         for cluster in self.view.clusters.values():

@@ -6,32 +6,22 @@ groups' states are not known; what is known of their members (a deadline that pa
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from api.present.current import UNKNOWN_STATE, GroupView
 from api.present.freshness import Freshness
-from kardia.statuses import AWAITED, NOT_KNOWN, STATUS_SEVERITY, shown
+from api.present.health import shown_as
+from kardia.statuses import AWAITED, NOT_KNOWN, STATUS_SEVERITY
 
 IN_DANGER = ("imminent", "overdue", AWAITED)
 """Shown statuses of a member that loses its membership, or holds a rebalance up, unless something comes of it."""
-
-
-def shown_as(row: Any) -> str:
-    """The status of a health row as it is shown."""
-    return shown(row.status, row.group_state, row.awaited_since_at_ms)
 
 
 def shown_of(view: GroupView, member_id: str) -> str:
     """The same of a present member; unknown before its first health row."""
     row = view.health.get(member_id)
     return "unknown" if row is None else shown_as(row)
-
-
-def shown_by_status(view: GroupView) -> Counter[str]:
-    """Present members by shown status."""
-    return view.remembered("shown", lambda of: Counter(shown_of(of, member_id) for member_id in of.lives))
 
 
 def worst(statuses: Iterable[str]) -> str | None:
@@ -49,9 +39,10 @@ def state_now(view: GroupView, freshness: Freshness) -> str:
     return UNKNOWN_STATE if freshness.stale else view.state_name
 
 
-def in_danger(view: GroupView) -> list[str]:
-    """Members in danger, by id."""
-    return [member_id for member_id in view.lives if shown_of(view, member_id) in IN_DANGER]
+def in_danger(view: GroupView) -> int:
+    """How many members are in danger."""
+    shown_by_status = view.shown_by_status()
+    return sum(shown_by_status[status] for status in IN_DANGER)
 
 
 def left_ms(deadline_at_ms: int | None, row: Any, freshness: Freshness, *, is_least: bool) -> int | None:

@@ -15,7 +15,7 @@ from api.http.routing import ApiRequest, router_of, takes
 from api.http.times import AT, KNOWN_AT, at_of, known_at_of, within_reach
 from api.past import archive
 from api.past.past import Then, brought_up
-from api.present import present
+from api.present.health import shown_as
 from api.shapes import models
 from kardia.instants import to_rfc3339
 from kardia.statuses import STATUS_SEVERITY
@@ -27,7 +27,7 @@ KINDS = ("session", "poll")
 
 def _worst_first(row: Any) -> tuple[int, float, str]:
     deadlines = [at for at in (row.session_deadline_at_ms, row.poll_deadline_at_ms) if at is not None]
-    return -STATUS_SEVERITY[present.shown_as(row)], min(deadlines, default=float("inf")), ids.sort_key(row.member_id)
+    return -STATUS_SEVERITY[shown_as(row)], min(deadlines, default=float("inf")), ids.sort_key(row.member_id)
 
 
 @router.get(

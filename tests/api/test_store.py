@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from api.answers import answers, roster
 from api.errors import RangeTooWide, TablesMissing, TablesNotRead, TableUnreadable
 from api.files.reader import TableReader
-from api.metrics.clusters import state_label
+from api.metrics.totals import state_label
 from api.past import archive
 from api.past.archive import HistoryPart
 from api.past.cursor import Place
