@@ -101,8 +101,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
     something new has been shown."""
     store = Store(settings, now_ms)
     registry = CollectorRegistry(auto_describe=False)
-    tables = TableMetrics(store)
-    registry.register(tables)
+    registry.register(TableMetrics(store))
     ProcessCollector(namespace="kardia_serve", registry=registry)
     requests = RequestMetrics(registry)
 
@@ -133,7 +132,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
         redirect_slashes=False,
     )
     app.state.context = RequestContext(store, Cursors(secrets.token_bytes(32) if tokens is None else tokens.key()))
-    app.state.registry, app.state.tables = registry, tables
+    app.state.registry = registry
     app.state.requests = requests
     app.state.changes = Changes(settings.followers_max)
 

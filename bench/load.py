@@ -33,10 +33,31 @@ class Loaded:
     """What a load has met: time of each answer by kind of request, answers that were none, and the rate in the end."""
 
     times_ms: dict[str, list[float]] = field(default_factory=dict)
+    due_s: dict[str, list[float]] = field(default_factory=dict)
+    """When each of them was due, beside its time."""
     errors: Counter[str] = field(default_factory=Counter)
     rate: float = 0.0
     bytes: int = 0
     """Size of all answers."""
+
+    def take(self, kind: str, due_s: float, took_ms: float) -> None:
+        """An answer."""
+        self.times_ms.setdefault(kind, []).append(took_ms)
+        self.due_s.setdefault(kind, []).append(due_s)
+
+    def beside_ms(self, kind: str) -> list[float]:
+        """Times of the answers of other kinds that were due while one of this kind was on its way."""
+        spans = [
+            (due_s, due_s + took_ms / 1_000)
+            for due_s, took_ms in zip(self.due_s.get(kind, ()), self.times_ms.get(kind, ()), strict=True)
+        ]
+        return [
+            took_ms
+            for other, times_ms in self.times_ms.items()
+            if other != kind
+            for due_s, took_ms in zip(self.due_s[other], times_ms, strict=True)
+            if any(begin_s <= due_s <= end_s for begin_s, end_s in spans)
+        ]
 
     def all_ms(self) -> list[float]:
         """Times of all answers."""
@@ -86,7 +107,7 @@ async def _ask(client: aiohttp.ClientSession, loaded: Loaded, kind: str, url: UR
         loaded.errors[type(error).__name__] += 1
         return
     if reply.status == http.HTTPStatus.OK:
-        loaded.times_ms.setdefault(kind, []).append((time.perf_counter() - due_s) * 1_000)
+        loaded.take(kind, due_s, (time.perf_counter() - due_s) * 1_000)
         loaded.bytes += len(body)
     else:
         loaded.errors[str(reply.status)] += 1

@@ -24,6 +24,7 @@ from api.files import columns
 from api.files.files import Bound, Files
 from api.files.folders import Entry, Mark, folder_of
 from api.files.pieces import Span
+from api.resting import resting
 from kardia.locations import Folder
 from kardia.tables import BATCH, TABLES
 from kardia.upkeep import is_gone, surviving
@@ -146,7 +147,7 @@ class TableReader:
         """All rows of one data file. FileNotFoundError if it is gone, TableUnreadable if it is no Parquet."""
         try:
             with pq.ParquetFile(self._folder.source(name)) as file:
-                return list(self.rows(file.read(self._known(file.schema_arrow.names))))
+                return list(resting(self.rows(file.read(self._known(file.schema_arrow.names)))))
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:

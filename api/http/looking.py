@@ -1,9 +1,8 @@
-"""Long work beside the requests: files are read in a thread, rows folded and totals counted in slices between them."""
+"""Brings the store up to date beside the event loop: files are read in a thread, rows folded in slices."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from time import perf_counter
 
 from api.store import Store
@@ -13,6 +12,7 @@ SLICE_S = 0.001
 
 REST_S = 0.001
 """How long requests then have the event loop for themselves, so that their queue does not grow."""
+
 
 AFAR_MS = 250
 """Shortest pause between two looks at tables in a store: each is a request that is paid for. A job that writes to one
@@ -32,14 +32,9 @@ def pause_s(store: Store, refresh_ms: int) -> float:
 async def catch_up(store: Store, rest_s: float = REST_S) -> bool:
     """Look at the tables, fold what is new, show it; whether there was anything."""
     change = await asyncio.to_thread(store.look)
-    await in_slices(store.take_in(change), rest_s)
-    return change.is_news
-
-
-async def in_slices(pieces: Iterator[None], rest_s: float = REST_S) -> None:
-    """Do work piece by piece, with requests in between."""
     rest_at_s = perf_counter() + SLICE_S
-    for _ in pieces:
+    for _ in store.take_in(change):
         if perf_counter() >= rest_at_s:
             await asyncio.sleep(rest_s)
             rest_at_s = perf_counter() + SLICE_S
+    return change.is_news

@@ -5,31 +5,48 @@ is first heard of with would begin at 1, and so would one that gets its series, 
 series begins with the count of the scrape before, which is 0 of a group that did not exist then, and keeps it for two
 scrapes: two Prometheus servers with one interval come in turn, and each is to see the beginning. What was in the tables
 when the program began to read them is told as it is: those counters go on from an earlier run of this program.
+
+Only counts are kept from scrape to scrape. A view that was kept whole is all that is left of its batch by the next
+scrape, and to free a hundred thousand rows in one go makes every request wait.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from api.present.current import ClusterView, GroupView
+from api.resting import resting
 from api.settings import ApiSettings
 
-View = TypeVar("View", ClusterView, GroupView)
+
+class GroupCounts(NamedTuple):
+    """What is counted of a group; those of a view that is shown do not change any more."""
+
+    group_id: str
+    rebalances: Counter[str]
+    evictions: Counter[str]
+    fenced: int
+    member_seconds_lost: int
+
+
+Counts = TypeVar("Counts", ClusterView, GroupCounts)
 
 
 class Held(NamedTuple):
     """A series that is new: in how many more scrapes it tells its beginning."""
 
     scrapes: int
-    view: ClusterView | GroupView
+    counts: ClusterView | GroupCounts
 
 
 class Counted(NamedTuple):
-    """Views that counters are read off; gauges are read off the current ones."""
+    """What counters are read off; gauges are read off the current views."""
 
     clusters: list[ClusterView]
-    groups: dict[str, list[GroupView]]
+    """Without their groups."""
+    groups: dict[str, list[GroupCounts]]
 
 
 class Births:
@@ -37,8 +54,9 @@ class Births:
 
     def __init__(self, settings: ApiSettings) -> None:
         self._settings = settings
-        self._before: Mapping[str, ClusterView] | None = None
-        """Clusters at the scrape before; None before the tables were read."""
+        self._before: Mapping[str, tuple[ClusterView, dict[str, GroupCounts]]] | None = None
+        """Clusters, and groups of them of which something had been counted, at the scrape before; None before the
+        tables were read."""
         self._told: set[Hashable] = set()
         self._held: dict[Hashable, Held] = {}
 
@@ -51,30 +69,57 @@ class Births:
         found = Counted([], {})
         for cluster in clusters:
             name = cluster.cluster_id
-            was = before.get(name) or ClusterView(name, self._settings)
+            was, was_of_groups = before.get(name) or (ClusterView(name, self._settings), {})
             if not first and name not in self._told:
                 self._held[name] = Held(scrapes, was)
-            found.clusters.append(self._as_told(name, cluster))
+            found.clusters.append(self._as_told(name, counts_of(cluster, self._settings)))
             for view in shown[name]:
                 key: Hashable = (name, view.group_id)
                 if not first and key not in self._told:
-                    born = was.groups.get(view.group_id) or GroupView(name, view.group_id, view.shard)
-                    self._held[key] = Held(scrapes, born)
+                    self._held[key] = Held(scrapes, was_of_groups.get(view.group_id) or _nothing(view.group_id))
             told |= {name, *((name, view.group_id) for view in shown[name])}
-            found.groups[name] = [self._as_told((name, view.group_id), view) for view in shown[name]]
+            found.groups[name] = [self._as_told((name, view.group_id), _counts(view)) for view in shown[name]]
         for key in self._held.keys() - told:
             del self._held[key]
         self._told = told
         if is_read:
-            self._before = {cluster.cluster_id: cluster for cluster in clusters}
+            self._before = {
+                cluster.cluster_id: (
+                    counts_of(cluster, self._settings),
+                    {view.group_id: _counts(view) for view in resting(cluster.groups.values()) if _has_counted(view)},
+                )
+                for cluster in clusters
+            }
         return found
 
-    def _as_told(self, key: Hashable, view: View) -> View:
-        """The view, or what a new series still tells."""
+    def _as_told(self, key: Hashable, counts: Counts) -> Counts:
+        """The counts, or what a new series still tells."""
         held = self._held.get(key)
         if held is None or not held.scrapes:
             self._held.pop(key, None)
-            return view
+            return counts
         self._held[key] = held._replace(scrapes=held.scrapes - 1)
-        assert isinstance(held.view, type(view)), "a key is of one kind"  # noqa: S101 - a broken promise of ours
-        return held.view
+        assert isinstance(held.counts, type(counts)), "a key is of one kind"  # noqa: S101 - a broken promise of ours
+        return held.counts
+
+
+def counts_of(cluster: ClusterView, settings: ApiSettings) -> ClusterView:
+    """A cluster without its groups: its counts alone."""
+    alone = ClusterView(cluster.cluster_id, settings)
+    alone.reach, alone.forgotten = cluster.reach, cluster.forgotten
+    alone.rebalances, alone.evictions, alone.predictions = cluster.rebalances, cluster.evictions, cluster.predictions
+    alone.rebalance_ms, alone.lead_ms = cluster.rebalance_ms, cluster.lead_ms
+    alone.eviction_known_after_ms = cluster.eviction_known_after_ms
+    return alone
+
+
+def _counts(view: GroupView) -> GroupCounts:
+    return GroupCounts(view.group_id, view.rebalances, view.evictions, view.fenced, view.member_seconds_lost)
+
+
+def _has_counted(view: GroupView) -> bool:
+    return bool(view.rebalances or view.evictions or view.fenced)
+
+
+def _nothing(group_id: str) -> GroupCounts:
+    return GroupCounts(group_id, Counter(), Counter(), 0, 0)

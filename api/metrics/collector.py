@@ -9,8 +9,9 @@ from prometheus_client.registry import Collector
 
 from api.metrics import clusters, groups, lag, members, service
 from api.metrics.births import Births
-from api.metrics.totals import Totals, counted, worst
-from api.present.current import Current
+from api.metrics.totals import counted, worst
+from api.present.current import ClusterView
+from api.resting import RestingList, resting
 from api.store import Store
 
 
@@ -21,24 +22,24 @@ class TableMetrics(Collector):
         self._store = store
         self._births = Births(store.settings)
         self._member_series_dropped: dict[str, int] = {}
-        self._counted: tuple[Current, dict[str, Totals]] | None = None
-
-    def count(self) -> Iterator[None]:
-        """Count what is shown at present for the next `collect`, in pieces; whoever leaves it out has it there."""
-        current, totals = self._store.current, {}
-        for cluster_id, cluster in current.clusters.items():
-            totals[cluster_id] = yield from counted(cluster)
-        self._counted = current, totals
 
     def collect(self) -> Iterator[Metric]:
         """All families; called by each scrape, in a thread: a view that is shown does not change."""
-        if self._counted is None:
-            for _ in self.count():
-                pass
-        assert self._counted is not None  # noqa: S101 - just counted
-        (current, totals), self._counted = self._counted, None
+        views = [view for _, view in sorted(self._store.current.clusters.items())]
+        groups = [group for view in views for group in view.groups.values()]
+        try:
+            for family in self._families(views):
+                family.samples = RestingList(family.samples)
+                yield family
+        finally:
+            # Another view may be shown by now, and this one be held by nobody else: it is let go in pieces.
+            views.clear()
+            for _ in resting(range(len(groups))):
+                del groups[-1]
+
+    def _families(self, views: list[ClusterView]) -> Iterator[Metric]:
         store, limit = self._store, self._store.settings.metrics_groups_max
-        views = [view for _, view in sorted(current.clusters.items())]
+        totals = {view.cluster_id: counted(view) for view in views}
         shown = {view.cluster_id: worst(view, totals[view.cluster_id], limit) for view in views}
         is_read = store.looked_at_ms is not None and not store.troubles("progress")
         told = self._births.counted(views, shown, is_read=is_read)

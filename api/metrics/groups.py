@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from api.answers import answers, evidence
+from api.metrics.births import GroupCounts
 from api.metrics.clusters import PRESENT_STATUSES
 from api.metrics.totals import state_label
 from api.present import deadlines, storms
@@ -18,6 +19,7 @@ from api.present.current import STATES, ClusterView, GroupView
 from api.present.health import HEADROOM_OF, least
 from api.present.present import in_danger
 from api.present.tally import THRESHOLDS
+from api.resting import resting
 from api.settings import ApiSettings
 from api.store import Store
 from kardia.tables import EVICTION_CAUSES, PREDICTION_KINDS, TRIGGERS
@@ -46,22 +48,24 @@ def families(
     store: Store,
     clusters: list[ClusterView],
     shown: dict[str, list[GroupView]],
-    counted: dict[str, list[GroupView]],
+    counted: dict[str, list[GroupCounts]],
 ) -> Iterator[Metric]:
     """Series of groups; counters are read off `counted`, one for each of `shown`."""
 
-    def labelled(views: dict[str, list[GroupView]]) -> list[Shown]:
-        return [
-            Shown(cluster, view, (cluster.cluster_id, label(store.settings, view.group_id)))
-            for cluster in clusters
-            for view in views[cluster.cluster_id]
-        ]
+    def labels_of(cluster: ClusterView, group_id: str) -> tuple[str, str]:
+        return cluster.cluster_id, label(store.settings, group_id)
 
-    found = labelled(shown)
+    found = [
+        Shown(cluster, view, labels_of(cluster, view.group_id))
+        for cluster in clusters
+        for view in shown[cluster.cluster_id]
+    ]
     yield from _present(found)
     yield from _deadlines(found)
     yield from _running(store, clusters, shown)
-    yield from _counted(labelled(counted))
+    yield from _counted(
+        (labels_of(cluster, counts.group_id), counts) for cluster in clusters for counts in counted[cluster.cluster_id]
+    )
 
 
 def _present(found: list[Shown]) -> Iterator[Metric]:
@@ -93,7 +97,7 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
         "request log, 6 with FETCH or telemetry; 0 nothing now.",
         labels=OF_GROUP,
     )
-    for cluster, view, labels in found:
+    for cluster, view, labels in resting(found):
         rung.add_metric(labels, evidence.read_of(cluster, view).rung)
         statuses = view.shown_by_status()
         for status in PRESENT_STATUSES:
@@ -130,7 +134,7 @@ def _deadlines(found: list[Shown]) -> Iterator[Metric]:
         )
         for kind in PREDICTION_KINDS
     }
-    for _, view, labels in found:
+    for _, view, labels in resting(found):
         lows = view.tally().low
         for kind, left in HEADROOM_OF.items():
             ratio = least(map(left, view.health.values()))
@@ -156,7 +160,7 @@ def _running(store: Store, clusters: list[ClusterView], shown: dict[str, list[Gr
     )
     for cluster in clusters:
         freshness = store.freshness(cluster)
-        for view in shown[cluster.cluster_id]:
+        for view in resting(shown[cluster.cluster_id]):
             since_ms = None if freshness.stale else view.rebalancing_since_ms
             running.add_metric(
                 (cluster.cluster_id, label(store.settings, view.group_id)),
@@ -168,7 +172,7 @@ def _running(store: Store, clusters: list[ClusterView], shown: dict[str, list[Gr
     yield from (running, stormy)
 
 
-def _counted(found: list[Shown]) -> Iterator[Metric]:
+def _counted(found: Iterable[tuple[tuple[str, str], GroupCounts]]) -> Iterator[Metric]:
     rebalances = CounterMetricFamily(
         "kardia_rebalances", "Completed rebalances of a group.", labels=(*OF_GROUP, "trigger")
     )
@@ -185,12 +189,12 @@ def _counted(found: list[Shown]) -> Iterator[Metric]:
         "Time without an assignment in completed rebalances, summed over members.",
         labels=OF_GROUP,
     )
-    for _, view, labels in found:
+    for labels, counts in resting(found):
         # From zero on: a counter that appears with its first event has no increase for it.
         for trigger in TRIGGERS:
-            rebalances.add_metric((*labels, trigger), view.rebalances[trigger])
+            rebalances.add_metric((*labels, trigger), counts.rebalances[trigger])
         for cause in EVICTION_CAUSES:
-            evictions.add_metric((*labels, cause), view.evictions[cause])
-        fenced.add_metric(labels, view.fenced)
-        lost.add_metric(labels, view.member_seconds_lost)
+            evictions.add_metric((*labels, cause), counts.evictions[cause])
+        fenced.add_metric(labels, counts.fenced)
+        lost.add_metric(labels, counts.member_seconds_lost)
     yield from (rebalances, evictions, fenced, lost)

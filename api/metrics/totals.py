@@ -1,23 +1,19 @@
 """Counts over all groups of a cluster for one scrape, and the groups that get series of their own.
 
-Of a large fleet this takes a quarter of a second, nearly all that a scrape costs: it is counted in pieces, between
-which requests are answered. In a thread beside them it took the interpreter from each of them several times.
+One pass over all groups, in the thread of the scrape, with rests for the requests (`api.resting`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
 from heapq import nsmallest
 from typing import NamedTuple
 
 from api.present import present
 from api.present.current import STATES, UNKNOWN_STATE, ClusterView, GroupView
 from api.present.deadlines import endangered
+from api.resting import resting
 from kardia.statuses import STATUS_SEVERITY
-
-GROUPS_AT_ONCE = 50
-"""Groups that are counted without a break."""
 
 
 class Totals(NamedTuple):
@@ -45,12 +41,12 @@ def state_label(view: GroupView) -> str:
     return state if state in STATES else UNKNOWN_STATE
 
 
-def counted(cluster: ClusterView) -> Generator[None, None, Totals]:
+def counted(cluster: ClusterView) -> Totals:
     """Count a cluster."""
     states, predicted, low = Counter[str](), Counter[str](), Counter[tuple[str, float]]()
     shown, certainties = Counter[str](), Counter[str]()
     by_severity: dict[int, list[str]] = {}
-    for number, view in enumerate(cluster.groups.values()):
+    for view in resting(cluster.groups.values()):
         states[state_label(view)] += 1
         here = view.shown_by_status()
         for words, found in ((shown, here), (certainties, view.certainties())):
@@ -62,8 +58,6 @@ def counted(cluster: ClusterView) -> Generator[None, None, Totals]:
             low.update(some)
         if view.predictions:
             predicted.update(row.kind for row in endangered(view))
-        if number % GROUPS_AT_ONCE == 0:
-            yield
     in_danger = sum(shown[status] for status in present.IN_DANGER)
     return Totals(states, shown, certainties, low, predicted, in_danger, by_severity)
 

@@ -17,7 +17,7 @@ from api.present.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBA
 from api.present.freshness import Reach
 from api.present.lagging import Lags
 from api.present.standing import IS_CLOSED, Standing
-from api.present.tally import Tally, counted
+from api.present.tally import Tally, Told, counted, told
 from api.settings import ApiSettings
 from kardia.certainty import Certainty
 from kardia.rollouts import Step
@@ -62,6 +62,7 @@ class GroupView:
     __slots__ = (
         "_is_shared",
         "_remembered",
+        "_told",
         "ahead",
         "cluster_id",
         "ended",
@@ -91,7 +92,9 @@ class GroupView:
         """A state that members' health shows and that is not settled yet: a rebalance is under way, and what started it
         is known when its JoinGroups are answered."""
         self.health: dict[str, Any] = {}
-        """Member id -> latest health row of a present member."""
+        """Member id -> latest health row of a present member; changed by `take` and `drop`."""
+        self._told: dict[str, Told] = {}
+        """Member id -> what that row says."""
         self.lives: dict[str, Any] = {}
         """Member id -> row of its present membership."""
         self.predictions: dict[tuple[str, str], Any] = {}
@@ -130,6 +133,7 @@ class GroupView:
         other = GroupView.__new__(GroupView)
         other.cluster_id, other.group_id, other.shard = self.cluster_id, self.group_id, self.shard
         other.state, other.ahead, other.health = self.state, self.ahead, self.health.copy()
+        other._told = self._told.copy()
         other.lives, other.predictions, other.rebalance = self.lives, self.predictions, self.rebalance
         other.rebalances, other.evictions, other.fenced = self.rebalances, self.evictions, self.fenced
         other.recent, other.member_seconds_lost, other.ended = self.recent, self.member_seconds_lost, self.ended
@@ -146,6 +150,15 @@ class GroupView:
             self._is_shared = False
         return self
 
+    def take(self, row: Any) -> None:
+        """The latest health row of a present member."""
+        self.health[row.member_id], self._told[row.member_id] = row, told(row)
+
+    def drop(self, member_id: str) -> None:
+        """Forget the health of a member, if there is any."""
+        self.health.pop(member_id, None)
+        self._told.pop(member_id, None)
+
     def remembered(self, name: str, count: Callable[[Self], Found]) -> Found:
         """What `count` finds in the view, counted once. Two threads may both count it, and find the same."""
         if name not in self._remembered:
@@ -160,7 +173,7 @@ class GroupView:
 
     def tally(self) -> Tally:
         """What is counted of the health rows of present members."""
-        return self.remembered("tally", lambda view: counted(view.health.values()))
+        return self.remembered("tally", lambda view: counted(view._told.values()))
 
     def statuses(self) -> Counter[str]:
         """Present members by status."""
@@ -168,7 +181,7 @@ class GroupView:
 
     def shown_by_status(self) -> Counter[str]:
         """Present members by shown status."""
-        return self._with_those_unheard_of(self.tally().shown())
+        return self.remembered("shown", lambda view: view._with_those_unheard_of(view.tally().shown()))
 
     def certainties(self) -> Counter[str]:
         """Present members by how sure it is what is said of their health."""

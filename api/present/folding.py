@@ -152,7 +152,7 @@ class Fold:
             cluster.lived.add(row.group_id, row.member_id)
         if row.ended_at_ms is not None and life is not None and life.joined_at_ms == row.joined_at_ms:
             del group.lives[row.member_id]
-            group.health.pop(row.member_id, None)
+            group.drop(row.member_id)
         if _closes(before, row, "ended_at_ms") and row.end_cause in EVICTION_CAUSES:
             cluster.evictions[row.end_cause] += 1
             group.evictions[row.end_cause] += 1
@@ -219,9 +219,9 @@ def _sample(group: GroupView, row: Any) -> None:
     if present is not None and present.at_ms > row.at_ms:
         return
     if row.status == "ended":
-        group.health.pop(row.member_id, None)
+        group.drop(row.member_id)
         return
-    group.health[row.member_id] = row
+    group.take(row)
     settled, ahead = group.state, group.ahead
     if settled is None or row.at_ms <= (settled.at_ms if ahead is None else ahead.since_at_ms):
         return

@@ -1,13 +1,13 @@
-"""What is counted of the members of one group, in one pass over their health rows.
+"""What is counted of the members of one group. Each health row is looked at once, when it comes (`Told`).
 
-Every group of a batch is counted anew, and a large fleet brings all of its groups in each: five passes, one for each
-question, were half of what a batch cost. Pure; reads no clock.
+Every group of a batch is counted anew, and a large fleet brings all of its groups in each, with a row of every fifth
+member or so. What the others say is known from before; no question looks at their rows again. Pure; reads no clock.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from api.present.health import HEADROOM_OF, poll_interval_ms
@@ -22,6 +22,20 @@ _WHOLE = 2.0
 
 Kind = tuple[str, str, str]
 """Status, the status that is shown, certainty."""
+
+
+class Told(NamedTuple):
+    """What a health row says, ready to be counted."""
+
+    kind: Kind
+    first_deadline_ms: int = _NEVER_MS
+    """The session or poll deadline that comes first, if it is known."""
+    headroom: float = _WHOLE
+    """The least part of a timeout that was left; not rounded, and below 0 if it was over."""
+    unheard_since_ms: int = _NEVER_MS
+    """The session deadline that passed, while the group was Stable, without a line of its broker."""
+    low: tuple[tuple[str, float], ...] = ()
+    """(kind of timeout, threshold) below which its headroom is."""
 
 
 class Tally(NamedTuple):
@@ -51,49 +65,54 @@ class Tally(NamedTuple):
         return _summed((certainty, count) for (_, _, certainty), count in self.kinds.items())
 
 
-def counted(rows: Iterable[Any]) -> Tally:
-    """Count health rows of present members."""
-    kinds: dict[Kind, int] = {}
-    first_ms = unheard_ms = _NEVER_MS
-    least, low = _WHOLE, Counter[tuple[str, float]]()
-    for row in rows:
-        status = row.status
-        word = shown(status, row.group_state, row.awaited_since_at_ms)
-        kind = (status, word, row.certainty)
-        kinds[kind] = kinds.get(kind, 0) + 1
-        if word in NOT_KNOWN:
-            continue
-        if status == "overdue" and row.group_state == "Stable" and row.session_deadline_at_ms is not None:
-            unheard_ms = min(unheard_ms, row.session_deadline_at_ms)
-        at_ms, left = row.at_ms, _WHOLE
-        if (session_ms := row.session_deadline_at_ms) is not None:
-            if session_ms < first_ms:
-                first_ms = session_ms
-            if timeout_ms := row.session_timeout_ms:
-                left = (session_ms - at_ms) / timeout_ms
-        if (poll_ms := row.poll_deadline_at_ms) is not None:
-            if poll_ms < first_ms:
-                first_ms = poll_ms
-            if interval_ms := row.poll_interval_ms or poll_interval_ms(row):
-                left = min(left, (poll_ms - at_ms) / interval_ms)
-        if left < least:
-            least = left
-        if left < THRESHOLDS[0]:  # few are
-            _add_low(low, row)
-    return Tally(
-        kinds,
-        None if first_ms == _NEVER_MS else first_ms,
-        None if least == _WHOLE else round(max(0.0, min(1.0, least)), 4),
-        None if unheard_ms == _NEVER_MS else unheard_ms,
-        low,
+def told(row: Any) -> Told:
+    """What a health row of a present member says."""
+    status = row.status
+    word = shown(status, row.group_state, row.awaited_since_at_ms)
+    kind = (status, word, row.certainty)
+    if word in NOT_KNOWN:
+        return Told(kind)
+    first_ms, left, unheard_ms = _NEVER_MS, _WHOLE, _NEVER_MS
+    if (session_ms := row.session_deadline_at_ms) is not None:
+        first_ms = session_ms
+        if timeout_ms := row.session_timeout_ms:
+            left = (session_ms - row.at_ms) / timeout_ms
+        if status == "overdue" and row.group_state == "Stable":
+            unheard_ms = session_ms
+    if (poll_ms := row.poll_deadline_at_ms) is not None:
+        first_ms = min(first_ms, poll_ms)
+        if interval_ms := poll_interval_ms(row):
+            left = min(left, (poll_ms - row.at_ms) / interval_ms)
+    return Told(kind, first_ms, left, unheard_ms, _low(row) if left < THRESHOLDS[0] else ())
+
+
+def _low(row: Any) -> tuple[tuple[str, float], ...]:
+    headrooms = ((kind, headroom(row)) for kind, headroom in HEADROOM_OF.items())
+    return tuple(
+        (kind, threshold)
+        for kind, left in headrooms
+        if left is not None
+        for threshold in THRESHOLDS
+        if left < threshold
     )
 
 
-def _add_low(low: Counter[tuple[str, float]], row: Any) -> None:
-    for kind, headroom in HEADROOM_OF.items():
-        left = headroom(row)
-        if left is not None:
-            low.update((kind, threshold) for threshold in THRESHOLDS if left < threshold)
+_NONE = Tally({}, None, None, None, Counter())
+
+
+def counted(members: Collection[Told]) -> Tally:
+    """Count what is told of the present members."""
+    if not members:
+        return _NONE
+    kinds, firsts_ms, headrooms, unheards_ms, lows = zip(*members, strict=True)
+    first_ms, headroom, unheard_ms = min(firsts_ms), min(headrooms), min(unheards_ms)
+    return Tally(
+        Counter(kinds),
+        None if first_ms == _NEVER_MS else first_ms,
+        None if headroom == _WHOLE else round(max(0.0, min(1.0, headroom)), 4),
+        None if unheard_ms == _NEVER_MS else unheard_ms,
+        Counter(one for low in lows for one in low) if any(lows) else _NONE.low,
+    )
 
 
 def _summed(pairs: Iterable[tuple[str, int]]) -> Counter[str]:

@@ -9,7 +9,6 @@ from starlette.responses import PlainTextResponse, Response
 
 from api.errors import ScopeTooNarrow
 from api.http.asking import answer
-from api.http.looking import in_slices
 from api.http.routing import ApiRequest, router_of
 from api.shapes import models
 from kardia import __version__
@@ -56,8 +55,7 @@ async def metrics(request: ApiRequest) -> Response:
     """Text exposition. Its cost follows the groups that are present, never the history."""
     if request.may_ask.clusters is not None:
         raise ScopeTooNarrow("The series are about all clusters; expected a token without cluster=; ask for one.")
-    # Of a large fleet it takes tenths of a second: in slices, what is left in a thread, and one at a time.
+    # Of a large fleet it takes tenths of a second: in a thread, and one at a time.
     async with request.context.scraping:
-        await in_slices(request.app.state.tables.count())
         series = await asyncio.to_thread(generate_latest, request.app.state.registry)
     return Response(series, media_type=CONTENT_TYPE_LATEST)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import weakref
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -252,6 +254,17 @@ def test_a_scrape_before_the_tables_are_read_begins_nothing(filled: Tables) -> N
     assert counts(scraped) == {}
     scraped.store.refresh()
     assert counts(scraped)["kardia_rebalances_total"] == 1
+
+
+def test_no_view_is_kept_from_scrape_to_scrape(filled: Tables) -> None:
+    """One that is let go whole, with all rows of a large fleet, makes every request wait."""
+    scraped = Scraped(filled)
+    scraped.families()
+    view = weakref.ref(scraped.store.current.clusters["demo"])
+    filled.batch(1, health("orders", "a", at_ms=NOW_MS + 1), progress(NOW_MS))
+    scraped.store.refresh()
+    gc.collect()
+    assert view() is None
 
 
 def test_a_group_that_gets_series_late_begins_with_what_it_had(tables: Tables) -> None:
