@@ -1,4 +1,4 @@
-"""Long work in a thread beside the event loop that leaves the interpreter to the requests every other millisecond.
+"""Long work in a thread beside the event loop that leaves the interpreter to the requests two of three milliseconds.
 
 Two threads that both compute share the interpreter by taking it from each other, and whoever reads or writes a socket
 gives it up each time. A request does that three or four times: beside a thread that never rests it waited for its turn
