@@ -16,7 +16,7 @@ from kardia.coordinator import syncs as classic_syncs
 from kardia.coordinator.consumer.conversions import join_classic, may_downgrade_replacing
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.leaves import fence
-from kardia.coordinator.consumer.member import Classic, Member, MemberState
+from kardia.coordinator.consumer.member import NOBODY, Classic, Member, MemberState
 from kardia.coordinator.consumer.operations import SyncAnswer
 from kardia.coordinator.consumer.progress import Arrival, progress, refuse_if_full
 from kardia.coordinator.consumer.shard import JOIN, SYNC, Shard
@@ -191,7 +191,8 @@ def heartbeat(shard: Shard, request: Heartbeat) -> None:
         shard.answer(request.number, refused.code)
         return
     shard.arm_session(group.group_id, member.member_id, classic.session_timeout_ms)
-    waits = any(one in group.owners for one in group.target.get(member.member_id, ()) if one not in member.assigned)
+    missing = (one for one in group.target.get(member.member_id, ()) if one not in member.assigned)
+    waits = any(group.owners.get(one, NOBODY) != NOBODY for one in missing)
     released = member.state is MemberState.UNRELEASED and not waits
     if _is_behind(shard, group, member) or member.state is MemberState.UNREVOKED or released:
         _must_join(shard, group, member)

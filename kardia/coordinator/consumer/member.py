@@ -13,6 +13,10 @@ LEAVE = -1
 LEAVE_FOR_A_WHILE = -2
 """Epochs with which a member leaves; a static member that left with the second is kept in it until it comes back."""
 
+NOBODY = -1
+"""Epoch of the holder of a partition that nobody holds. A member may have it as well: a static one that left with
+`LEAVE_FOR_A_WHILE`, had something to give up, and came back as another process."""
+
 
 class MemberState(StrEnum):
     """Where a member is on its way to the target."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
-from kardia.coordinator.consumer.member import Held, Member, MemberState
+from kardia.coordinator.consumer.member import NOBODY, Held, Member, MemberState
 from kardia.coordinator.consumer.operations import Partition
 
 
@@ -54,7 +54,8 @@ def _next(member: Member, aim: Aim, epoch: int, behaviour: ConsumerBehaviour) ->
     revoked = {one: since for one, since in member.assigned.items() if one not in target}
     wanted = [one for one in target if one not in kept]
     # What the member itself still has to give up it may keep as well: nobody else can hold it.
-    free = [one for one in wanted if one not in aim.owners or one in member.pending]
+    # All that a member holds whose epoch is that of nobody is free in Kafka's eyes.
+    free = [one for one in wanted if aim.owners.get(one, NOBODY) == NOBODY or one in member.pending]
     if revoked and _owns(aim, revoked):
         return member.at(epoch, MemberState.UNREVOKED, kept, revoked)
     state = MemberState.STABLE if len(free) == len(wanted) else MemberState.UNRELEASED
