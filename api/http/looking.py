@@ -7,10 +7,10 @@ from time import perf_counter
 
 from api.store import Store
 
-SLICE_S = 0.001
+SLICE_S = 0.0005
 """After how long folding lets requests in: at its next piece."""
 
-REST_S = 0.001
+REST_S = 0.0005
 """How long requests then have the event loop for themselves, so that their queue does not grow."""
 
 
