@@ -67,12 +67,13 @@ class Births:
         first, before = self._before is None, self._before or {}
         scrapes, told = self._settings.metrics_newborn_scrapes, set[Hashable]()
         found = Counted([], {})
+        alone = {cluster.cluster_id: cluster.without_groups() for cluster in clusters}
         for cluster in clusters:
             name = cluster.cluster_id
             was, was_of_groups = before.get(name) or (ClusterView(name, self._settings), {})
             if not first and name not in self._told:
                 self._held[name] = Held(scrapes, was)
-            found.clusters.append(self._as_told(name, counts_of(cluster, self._settings)))
+            found.clusters.append(self._as_told(name, alone[name]))
             for view in shown[name]:
                 key: Hashable = (name, view.group_id)
                 if not first and key not in self._told:
@@ -85,7 +86,7 @@ class Births:
         if is_read:
             self._before = {
                 cluster.cluster_id: (
-                    counts_of(cluster, self._settings),
+                    alone[cluster.cluster_id],
                     {view.group_id: _counts(view) for view in resting(cluster.groups.values()) if _has_counted(view)},
                 )
                 for cluster in clusters
@@ -101,16 +102,6 @@ class Births:
         self._held[key] = held._replace(scrapes=held.scrapes - 1)
         assert isinstance(held.counts, type(counts)), "a key is of one kind"  # noqa: S101 - a broken promise of ours
         return held.counts
-
-
-def counts_of(cluster: ClusterView, settings: ApiSettings) -> ClusterView:
-    """A cluster without its groups: its counts alone."""
-    alone = ClusterView(cluster.cluster_id, settings)
-    alone.reach, alone.forgotten = cluster.reach, cluster.forgotten
-    alone.rebalances, alone.evictions, alone.predictions = cluster.rebalances, cluster.evictions, cluster.predictions
-    alone.rebalance_ms, alone.lead_ms = cluster.rebalance_ms, cluster.lead_ms
-    alone.eviction_known_after_ms = cluster.eviction_known_after_ms
-    return alone
 
 
 def _counts(view: GroupView) -> GroupCounts:

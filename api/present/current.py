@@ -304,6 +304,13 @@ class ClusterView:
         other._overviews = {}
         return other
 
+    def without_groups(self) -> ClusterView:
+        """What is counted of the cluster as a whole, without all that grows with its groups."""
+        other = copy(self)
+        other.groups, other.without_members, other.by_name = {}, {}, []
+        other.lags, other._overviews = Lags(), {}
+        return other
+
     def overview(self, count: Overview[Found]) -> Found:
         """What `count` finds in the view, counted once; for the batches to come it is counted ahead."""
         self._asked[count] = OVERVIEWS_FOR

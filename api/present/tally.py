@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from api.present.health import HEADROOM_OF, poll_interval_ms
+from api.present.health import headroom, poll_interval_ms
 from kardia.statuses import NOT_KNOWN, shown
 
 THRESHOLDS = (0.5, 0.25, 0.1)
@@ -31,7 +31,7 @@ class Told(NamedTuple):
     first_deadline_ms: int = _NEVER_MS
     """The session or poll deadline that comes first, if it is known."""
     headroom: float = _WHOLE
-    """The least part of a timeout that was left; not rounded, and below 0 if it was over."""
+    """The least part of a timeout that was left, ratio 0 to 1, if it is known."""
     unheard_since_ms: int = _NEVER_MS
     """The session deadline that passed, while the group was Stable, without a line of its broker."""
     low: tuple[tuple[str, float], ...] = ()
@@ -72,29 +72,21 @@ def told(row: Any) -> Told:
     kind = (status, word, row.certainty)
     if word in NOT_KNOWN:
         return Told(kind)
-    first_ms, left, unheard_ms = _NEVER_MS, _WHOLE, _NEVER_MS
-    if (session_ms := row.session_deadline_at_ms) is not None:
-        first_ms = session_ms
-        if timeout_ms := row.session_timeout_ms:
-            left = (session_ms - row.at_ms) / timeout_ms
-        if status == "overdue" and row.group_state == "Stable":
-            unheard_ms = session_ms
-    if (poll_ms := row.poll_deadline_at_ms) is not None:
-        first_ms = min(first_ms, poll_ms)
-        if interval_ms := poll_interval_ms(row):
-            left = min(left, (poll_ms - row.at_ms) / interval_ms)
-    return Told(kind, first_ms, left, unheard_ms, _low(row) if left < THRESHOLDS[0] else ())
-
-
-def _low(row: Any) -> tuple[tuple[str, float], ...]:
-    headrooms = ((kind, headroom(row)) for kind, headroom in HEADROOM_OF.items())
-    return tuple(
-        (kind, threshold)
-        for kind, left in headrooms
-        if left is not None
-        for threshold in THRESHOLDS
-        if left < threshold
+    session_ms, poll_ms, at_ms = row.session_deadline_at_ms, row.poll_deadline_at_ms, row.at_ms
+    session = headroom(session_ms, row.session_timeout_ms, at_ms)
+    poll = headroom(poll_ms, poll_interval_ms(row), at_ms)
+    left = min(_WHOLE if session is None else session, _WHOLE if poll is None else poll)
+    return Told(
+        kind,
+        min(_NEVER_MS if session_ms is None else session_ms, _NEVER_MS if poll_ms is None else poll_ms),
+        left,
+        session_ms if session_ms is not None and status == "overdue" and row.group_state == "Stable" else _NEVER_MS,
+        _below("session", session) + _below("poll", poll) if left < THRESHOLDS[0] else (),
     )
+
+
+def _below(kind: str, ratio: float | None) -> tuple[tuple[str, float], ...]:
+    return () if ratio is None else tuple((kind, threshold) for threshold in THRESHOLDS if ratio < threshold)
 
 
 _NONE = Tally({}, None, None, None, Counter())
@@ -105,11 +97,11 @@ def counted(members: Collection[Told]) -> Tally:
     if not members:
         return _NONE
     kinds, firsts_ms, headrooms, unheards_ms, lows = zip(*members, strict=True)
-    first_ms, headroom, unheard_ms = min(firsts_ms), min(headrooms), min(unheards_ms)
+    first_ms, least, unheard_ms = min(firsts_ms), min(headrooms), min(unheards_ms)
     return Tally(
         Counter(kinds),
         None if first_ms == _NEVER_MS else first_ms,
-        None if headroom == _WHOLE else round(max(0.0, min(1.0, headroom)), 4),
+        None if least == _WHOLE else least,
         None if unheard_ms == _NEVER_MS else unheard_ms,
         Counter(one for low in lows for one in low) if any(lows) else _NONE.low,
     )

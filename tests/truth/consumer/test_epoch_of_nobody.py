@@ -1,4 +1,4 @@
-"""A static member whose epoch is that of nobody: random histories met one once in 300,000 operations.
+"""A static member whose epoch is that of nobody: random histories met one in 400,000 operations.
 
 Goal: model and Kafka's classes agree about who may have what it holds. Method: one short history is played on both, in
 a process of its own. In it a static member has partitions to give up, leaves for a while (epoch -2), and comes back as
