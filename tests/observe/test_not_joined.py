@@ -80,3 +80,22 @@ def test_such_a_line_at_another_time_takes_nothing_back() -> None:
     scene.skipped(34_010)
     scene.tick(36_000)
     assert {sure for _, _, sure in scene.known().ended().values()} == {"exact"}
+
+
+@pytest.mark.parametrize("line_at", [19_999, 20_001])
+def test_the_line_says_why_a_group_is_empty_that_nobody_joined_again(line_at: float) -> None:
+    """Everybody waited and was sent away by the broker (4.2.1, an upgrade that failed): no timer of theirs was due."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 12_000, "a", "b")
+    scene.heartbeats(12_000, 18_000, "a", "b", error=27)
+    if line_at < 20_000:
+        scene.not_joined(line_at, "a", "b")
+    scene.empty_record(20_000, 2)
+    if line_at > 20_000:
+        scene.not_joined(line_at, "a", "b")
+    scene.tick(30_000)
+    ended = scene.known().ended()
+    assert {who: (cause, sure) for who, (_, cause, sure) in ended.items()} == dict.fromkeys(
+        ("a", "b"), ("rebalance_timeout", "exact")
+    )
+    assert all(abs(at - 20_000) <= 1 for at, _, _ in ended.values())

@@ -139,6 +139,7 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     at, tolerance = group.empty_at_ms, observer.settings.tolerance_ms
     group.membership_complete = True
     group.pending.clear()
+    _end_as_said(observer, group, at)
     ends = phases.all_ends(group)
     # It became Empty when the last of these timers fired. If that was well before, while nothing was logged, the broker
     # may have been started again, and the sessions have begun anew.
@@ -159,6 +160,15 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     if group.state != GroupState.EMPTY:
         emptied.becomes_empty(observer, group, at, at)
     group.generation = generation
+
+
+def _end_as_said(observer: Facts, group: Group, at: float) -> None:
+    """End the members of which the coordinator's own line has said then that they did not join in time."""
+    for member_id, said in list(group.said.ends.items()):
+        member = group.members.get(member_id)
+        if member is not None and said.cause and abs(said.at_ms - at) <= LATE_MS:
+            del group.said.ends[member_id]
+            rebalance.end_member(observer, group, member, said.at_ms, said.cause, "", said.certainty)
 
 
 def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
