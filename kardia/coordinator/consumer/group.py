@@ -54,17 +54,20 @@ class ConsumerGroup:
     refreshed_epoch: int = 0
     over: ConsumerGroup | None = None
     """A group of the same name that memory had lost: its records stand where this one has written none of its own."""
+    unwritten_epoch: int = 0
+    """The epochs with which a group begins that is new: no record says them."""
 
     def recall(self) -> None:
-        """What a load finds. A group that is new in 4.3 has epochs that nobody has written."""
+        """What a load finds."""
         over, self.over = self.over, None
         if over is None:
             return
         over.recall()
-        if self.group_epoch == 1:
+        if self.group_epoch == self.unwritten_epoch:
             self.group_epoch, self.metadata = over.group_epoch, over.metadata
-        if self.assignment_epoch == 1:
+        if self.assignment_epoch == self.unwritten_epoch:
             self.assignment_epoch, self.assigned_at_ms = over.assignment_epoch, over.assigned_at_ms
+        self.instances = over.instances | self.instances
 
     # -- members --------------------------------------------------------------------------------------------------
 
@@ -78,6 +81,7 @@ class ConsumerGroup:
         self._own(member.pending, member.epoch)
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.member_id
+            self._overwrite(member.instance_id)
         self._compare()
 
     def remove(self, member_id: str) -> None:
@@ -88,6 +92,13 @@ class ConsumerGroup:
         if member.instance_id is not None:
             self.instances.pop(member.instance_id, None)
         self._compare()
+
+    def _overwrite(self, instance_id: str) -> None:
+        """A record of whoever has an instance id now stands in the place of that of a group that was lost."""
+        over = self.over
+        while over is not None:
+            over.instances.pop(instance_id, None)
+            over = over.over
 
     def _compare(self) -> None:
         members = list(self.members.values())
