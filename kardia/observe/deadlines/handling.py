@@ -25,23 +25,32 @@ STORED_WITHIN_MS = 5_000.0
 to rebalance meanwhile, which another setting than this would be taken for."""
 
 
-def is_late(handled_at_ms: float, decided_at_ms: float) -> bool:
-    """Whether a heartbeat was answered so late that it is not sure when it took effect."""
-    return decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMPS_MS
+def was_slow(arrived_at_ms: float, handled_at_ms: float) -> bool:
+    """Whether a broker took so long to handle a request that it is not sure when it took effect."""
+    return handled_at_ms - arrived_at_ms > AT_ONCE_MS - STAMPS_MS
 
 
-def heard_at(handled_at_ms: float, decided_at_ms: float) -> float:
+def is_late(arrived_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> bool:
+    """Whether a heartbeat was handled or answered so late that it is not sure when it took effect."""
+    return was_slow(arrived_at_ms, handled_at_ms) or decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMPS_MS
+
+
+def heard_at(arrived_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> float:
     """What counts as when a heartbeat took effect. A Java coordinator that was busy takes it late: 6.9 and 7.9 ms in
     recordings, and the session ran from the answer. One that takes it at once answers when that is stored which was
     written before, which may last for seconds. Within ms nothing shows which of the two it was (`heard_late`)."""
-    return handled_at_ms if is_late(handled_at_ms, decided_at_ms) else decided_at_ms
+    if was_slow(arrived_at_ms, handled_at_ms):
+        return arrived_at_ms
+    return handled_at_ms if is_late(arrived_at_ms, handled_at_ms, decided_at_ms) else decided_at_ms
 
 
-def heard_late(handled_at_ms: float, decided_at_ms: float) -> HeardLate | None:
-    """Between which instants a heartbeat renewed; None where that is one, or where it is in doubt that it did."""
-    if decided_at_ms - handled_at_ms <= STAMPS_MS or is_late(handled_at_ms, decided_at_ms):
+def heard_late(arrived_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> HeardLate | None:
+    """Between which instants a heartbeat renewed; None where that is one, or where its answer waited for so long that
+    it is in doubt that it did."""
+    since = arrived_at_ms if was_slow(arrived_at_ms, handled_at_ms) else handled_at_ms
+    if decided_at_ms - since <= STAMPS_MS or decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMPS_MS:
         return None
-    return HeardLate(handled_at_ms, decided_at_ms)
+    return HeardLate(since, decided_at_ms)
 
 
 def took_effect(event: Event, coordinator: Coordinator, *, waited: bool = False) -> tuple[float, float | None]:

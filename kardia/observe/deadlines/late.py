@@ -31,7 +31,7 @@ def begun_by(current: Rebalance, since: float) -> float:
     signs = [
         current.rebalance_notified_at_ms,
         ended_by,
-        *(join.handled_at_ms for join in (*current.joins, *current.refused)),
+        *(join.came_by for join in (*current.joins, *current.refused)),
     ]
     return min((at for at in signs if at >= since), default=NEVER)
 

@@ -49,7 +49,7 @@ def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
         member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `heard`
         member.throttled_ms = 0.0
         numbers = quiet.heartbeats[-1].numbers
-        member.heard_late = heard_late(numbers[HANDLED - WIDTH], numbers[DECIDED - WIDTH])
+        member.heard_late = heard_late(numbers[ARRIVED - WIDTH], numbers[HANDLED - WIDTH], numbers[DECIDED - WIDTH])
     fetches = [(stretch, max(stretch.column(ARRIVED))) for stretch in quiet.fetches]
     member.fetched_at_ms = max([member.fetched_at_ms, *(fetched_at_ms for _, fetched_at_ms in fetches)])
     inside_poll = "fetch" in LIBRARIES[member.library].polled_by

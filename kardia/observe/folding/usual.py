@@ -32,15 +32,16 @@ def take(facts: Facts, event: Event, at: float) -> bool:
         return _take_fetch(facts, event)
     if (kind != _HEARTBEAT and kind != _COMMIT) or event.error_code != 0:
         return False
-    if kind == _HEARTBEAT and is_late(event.handled_at_ms, event.decided_at_ms):
-        return False  # what it renews is in doubt
+    arrived_at_ms, handled_at_ms, decided_at_ms = event.arrived_at_ms, event.handled_at_ms, event.decided_at_ms
+    if is_late(arrived_at_ms, handled_at_ms, decided_at_ms if kind == _HEARTBEAT else handled_at_ms):
+        return False  # when it renews is in doubt
     group = facts.groups.get(event.group_id)
     if group is None or not _at_rest(facts, group):
         return False
     member = group.members.get(event.member_id)
     if member is None or not _is_well(facts, group, member, at):
         return False
-    handled_at_ms, heard_at_ms = event.handled_at_ms, max(group.heard_at_ms, group.steady_at_ms)
+    heard_at_ms = max(group.heard_at_ms, group.steady_at_ms)
     if 0 <= heard_at_ms < handled_at_ms - ABSENT_MS:
         return False  # `loads.note_heard`
     if kind == _HEARTBEAT:
@@ -55,8 +56,8 @@ def take(facts: Facts, event: Event, at: float) -> bool:
             return False
         if at > group.steady_at_ms:
             group.steady_at_ms = at
-        if event.decided_at_ms - handled_at_ms > STAMPS_MS or member.heard_late is not None:
-            member.heard_late = heard_late(handled_at_ms, event.decided_at_ms)
+        if decided_at_ms - handled_at_ms > STAMPS_MS or member.heard_late is not None:
+            member.heard_late = heard_late(arrived_at_ms, handled_at_ms, decided_at_ms)
     if handled_at_ms > group.heard_at_ms:
         group.heard_at_ms = handled_at_ms
     _renew(facts, group, member, at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from operator import sub
@@ -9,7 +10,7 @@ from typing import Any
 
 from kardia.events import Event, Kind
 from kardia.observe.deadlines.handling import is_late
-from kardia.stretches import DECIDED, HANDLED, WIDTH, Stretch, sender_of
+from kardia.stretches import ARRIVED, DECIDED, HANDLED, WIDTH, Stretch, sender_of
 
 _HEARTBEAT = int(Kind.HEARTBEAT)
 
@@ -33,7 +34,7 @@ class Held:
         decided = numbers[DECIDED::WIDTH].tolist()
         if decided != sorted(decided):
             return False
-        if head.kind == _HEARTBEAT and is_late(0.0, max(map(sub, decided, numbers[HANDLED::WIDTH]))):
+        if head.kind == _HEARTBEAT and _some_late(numbers, decided):
             return False
         sender = sender_of(head)
         before = self._open.get(sender)
@@ -84,3 +85,10 @@ class Held:
             for stretch in stretches:
                 for event in stretch.events():
                     yield broker, event
+
+
+def _some_late(numbers: array[float], decided: list[float]) -> bool:
+    """Whether one of the heartbeats was handled or answered late."""
+    handled = numbers[HANDLED::WIDTH]
+    taken_ms = max(map(sub, handled, numbers[ARRIVED::WIDTH]))
+    return is_late(0.0, taken_ms, taken_ms + max(map(sub, decided, handled)))

@@ -150,11 +150,18 @@ def rebalance_row(
         int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
         slow_ms,
         bound(rebalance.started_at_ms, cause.by),
-        bound(max(rebalance.joined_at_ms, 0.0), rebalance.over_by) if is_over else None,
+        _over_bound(rebalance) if is_over else None,
         withdrawn or None,
         "classic",
         None,
     )
+
+
+def _over_bound(rebalance: Rebalance) -> int | None:
+    """How much later than is said a rebalance that is over may have been so."""
+    if rebalance.assigned_by is not None:
+        return bound(rebalance.assigned_at_ms, rebalance.assigned_by)
+    return bound(max(rebalance.joined_at_ms, 0.0), rebalance.over_by)
 
 
 def members_after(group: Group, rebalance: Rebalance) -> int | None:

@@ -428,17 +428,20 @@ def _ended_beside(group: Group, over: Ended) -> bool:
     return any(abs(one.ended_at_ms - over.ended_at_ms) <= LATE_MS for one in others)
 
 
-def on_assigned(observer: Facts, group: Group, at: float) -> None:
+def on_assigned(observer: Facts, group: Group, at: float, since: float | None = None) -> None:
     """The leader's SyncGroup is answered: the assignment is stored and handed out, the group is Stable. It was received
-    before that by what the append took: some 5 ms on a Java coordinator, which gathers records before it writes."""
-    current = group.rebalance
+    before that by what the append took: some 5 ms on a Java coordinator, which gathers records before it writes.
+    `since`: the earliest that it was, where the broker was slow."""
+    current, begun_at_ms, by = group.rebalance, at, None
+    if current is not None and since is not None:
+        begun_at_ms, by = max(since, current.joined_at_ms), at
     if current is not None:
         if not current.settled:
             settle(observer, group, current)
-        current.assigned_at_ms = at
+        current.assigned_at_ms, current.assigned_by = begun_at_ms, by
         current.partitions_stopped_ms = partitions_stopped_ms(group, current)
         emit(observer, group, current)
-    observer.move(group, at, GroupState.STABLE, "assignment stored", "exact")
+    observer.move(group, begun_at_ms, GroupState.STABLE, "assignment stored", "exact", by)
     group.stable_at_ms = at
     group.steady_at_ms = at
     loads.note(group)

@@ -144,8 +144,8 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     is_new = member is None
     if member is None:
         replaces, surely = replaced_by(observer, group, event)
-        joined_by = _done_by(observer, event)
-        member = Member(member_id, event.handled_at_ms, joined_by=joined_by)
+        came_at, came_by = _came_between(observer, event)
+        member = Member(member_id, came_at, joined_by=came_by)
         member.session_renewed_at_ms = open_rebalance.joined_at_ms
         group.members[member_id] = member
     asked_since = pending.used(group, member_id, event)
@@ -186,8 +186,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             surely,
             asked_since,
             heard_before_ms,
-            event.handled_at_ms,
-            _done_by(observer, event),
+            *_came_between(observer, event),
         )
     )
     open_rebalance.leader = str(detail.get("leader", "")) or open_rebalance.leader
@@ -228,11 +227,11 @@ def _renew_in_burst(observer: Facts, group: Group, open_rebalance: Rebalance, me
         member.session_renewed_at_ms = open_rebalance.joined_at_ms
 
 
-def _done_by(observer: Facts, event: Event) -> float | None:
-    """The latest that somebody came into a rebalance, None for when the JoinGroup had been handled: that was the
-    instant in every recording, also where a young broker took 80 ms to handle it."""
-    _, done_by = took_effect(event, observer.coordinator, waited=True)
-    return done_by if done_by is not None and done_by > event.handled_at_ms + STAMP_MS else None
+def _came_between(observer: Facts, event: Event) -> tuple[float, float | None]:
+    """Between which instants somebody came into a rebalance, the second None where that is one. A young broker was at
+    the end of 80 ms in its handler, as it had loaded classes; one beside others that took the processor, at the begin
+    of 90."""
+    return took_effect(event, observer.coordinator, waited=True)
 
 
 def take_fenced(observer: Facts, group: Group, event: Event) -> None:

@@ -53,15 +53,15 @@ class SentBack(NamedTuple):
 
 
 class HeardLate(NamedTuple):
-    """A heartbeat that was answered some ms after it had been handled: it renewed at some instant between the two."""
+    """A heartbeat that was answered some ms after it had been taken: it renewed at some instant between the two."""
 
-    handled_at_ms: float
+    since_ms: float
     answered_at_ms: float
     """What counts as when it renewed."""
 
     @property
     def width_ms(self) -> float:
-        return self.answered_at_ms - self.handled_at_ms
+        return self.answered_at_ms - self.since_ms
 
 
 class Waited(NamedTuple):

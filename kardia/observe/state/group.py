@@ -262,6 +262,11 @@ class Join(Compact):
     done_by: float | None = None
 
     @property
+    def came_by(self) -> float:
+        """The latest instant at which it took effect."""
+        return self.handled_at_ms if self.done_by is None else max(self.done_by, self.handled_at_ms)
+
+    @property
     def came(self) -> tuple[float, float | None]:
         """Between which instants it took effect; the second as `Ended.by`."""
         if self.since >= 0:
@@ -285,6 +290,8 @@ class Rebalance(Compact):
     joined_at_ms: float = NEVER
     generation_after: int = -1
     assigned_at_ms: float = NEVER
+    assigned_by: float | None = None
+    """The latest that it was, where the broker was slow to handle the leader's SyncGroup; as `Ended.by`."""
     joins: list[Join] = field(default_factory=list)
     refused: list[Join] = field(default_factory=list)
     """JoinGroups that waited in it and were refused in the end."""

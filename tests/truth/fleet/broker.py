@@ -36,6 +36,10 @@ SAID_MS = 0.3
 STORED_WITHIN_MS = 5_000.0
 """`offsets.commit.timeout.ms`: who waits longer for a record is told that it is not stored. It may be so later."""
 
+STARVED_MS = 60.0
+"""So much longer each step of a request may take in a broker beside others that take the processor: 10 to 60 ms were
+recorded, in the queue, in the handler and in the coordinator's thread."""
+
 NETWORK_THREADS = 3
 """`num.network.threads`; new connections go to them in turn."""
 
@@ -94,6 +98,10 @@ class Broker:
         """Mean time until the other replicas of `__consumer_offsets` have a record; 0 where it has but one."""
         self.stands_to_ms = 0.0
         """Until then its process stands still (SIGSTOP, a starved machine): sockets take what comes, nothing else."""
+        self.starved_to_ms = 0.0
+        """Until then its threads wait for a processor: whatever they do takes them up to `STARVED_MS` longer."""
+        self._taken_at_ms: dict[int, float] = {}
+        """Shard -> when its coordinator takes the last request that it was given: it keeps their order."""
         self.stores_from_ms = 0.0
         """Until then nothing that it appends is stored: a replica in sync stands still."""
         self._stored_at_ms: dict[int, float] = {}
@@ -154,6 +162,15 @@ class Broker:
         if self.up:
             self.stands_to_ms = max(self.stands_to_ms, self.world.now_ms + for_ms)
 
+    def starve(self, for_ms: float) -> None:
+        """Neighbours take the processor for so long."""
+        self.starved_to_ms = max(self.starved_to_ms, self.world.now_ms + for_ms)
+
+    @property
+    def is_starved(self) -> bool:
+        """Whether its threads wait for a processor now."""
+        return self.world.now_ms < self.starved_to_ms
+
     @property
     def stands_still(self) -> bool:
         """Whether nothing happens in it now."""
@@ -173,6 +190,9 @@ class Broker:
         starved = chance.random() < 0.002
         asked.queue_ms = chance.expovariate(4.0) + (chance.uniform(5, 30) if starved else 0.0)
         asked.local_ms = 0.03 + chance.expovariate(5.0)
+        if self.is_starved:
+            asked.queue_ms += self._chance.uniform(0, STARVED_MS)
+            asked.local_ms += self._chance.uniform(0, STARVED_MS)
         handled_at_ms = asked.arrived_at_ms + asked.queue_ms + asked.local_ms
         operation = asked.operation
         if operation is None:
@@ -180,9 +200,14 @@ class Broker:
             return
         asked.number = operation.number
         if not self.java:
-            self.world.at(handled_at_ms, lambda: self._act(asked, operation))
+            acts_at_ms = handled_at_ms - (self._chance.uniform(0, asked.local_ms) if self.is_starved else 0.0)
+            self.world.at(acts_at_ms, lambda: self._act(asked, operation))
             return
         soon = handled_at_ms + chance.uniform(0.05, 0.4)
+        if self.is_starved:
+            shard = shard_of(groups_of(operation)[0])
+            soon += self._chance.uniform(0, STARVED_MS)
+            self._taken_at_ms[shard] = soon = max(soon, self._taken_at_ms.get(shard, 0.0))
         self.world.at(soon, lambda: self._come_to(asked, operation))
 
     def _come_to(self, asked: Asked, operation: Operation) -> None:

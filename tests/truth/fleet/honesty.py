@@ -235,7 +235,7 @@ def _health(truth: Truth, row: dict[str, Any]) -> str:
     said = row["session_deadline_at_ms"]
     if said is None or found.waits_for_join or found.waits_for_sync or found.session_deadline_at_ms < 0:
         return ""
-    width_ms = JAVA_DEADLINE_MS if truth.java else DEADLINE_MS
+    width_ms = JAVA_DEADLINE_MS if truth.java or truth.starved else DEADLINE_MS
     if abs(found.session_deadline_at_ms - said) <= width_ms:
         return ""
     if truth.converted_just_before(at_ms):

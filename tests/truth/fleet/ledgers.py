@@ -143,18 +143,19 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
         if row["certainty"] in ("exact", "inferred") or named not in _near(truth, one):
             wrong("wrong trigger member", f"said {named}")
         result.count("trigger members of one instant, said provisionally")
+    width_ms = ASKED_MS if truth.starved else INSTANT_MS
     if row["trigger"] != "unknown":
-        width_ms = ASKED_MS if one.trigger in LEFT else INSTANT_MS
-        _instant(result, "start", row["started_at_ms"], row["at_bound_ms"], one.started_at_ms, wrong, width_ms)
+        start_ms = ASKED_MS if one.trigger in LEFT else width_ms
+        _instant(result, "start", row["started_at_ms"], row["at_bound_ms"], one.started_at_ms, wrong, start_ms)
     bound_ms = row["completed_bound_ms"]
     shown_late = row["protocol"] != "classic" or row["completed_at_ms"] is not None  # by an answer; by a record alone
     if row["joined_at_ms"] is None and one.joined_at_ms >= 0 and shown_late:
         result.count("rebalances: end of the join phase not dated")
     else:
-        _instant(result, "end of the join phase", row["joined_at_ms"], bound_ms, one.joined_at_ms, wrong)
+        _instant(result, "end of the join phase", row["joined_at_ms"], bound_ms, one.joined_at_ms, wrong, width_ms)
     over_at_ms = completed_at_ms(truth, one)
     if over_at_ms <= until_ms:
-        _instant(result, "completion", row["completed_at_ms"], bound_ms, over_at_ms, wrong)
+        _instant(result, "completion", row["completed_at_ms"], bound_ms, over_at_ms, wrong, width_ms)
     _straggler(result, truth, one, row)
     for column, true in (("members_before", one.members_before), ("members_after", one.members_after)):
         said = row[column]

@@ -70,6 +70,8 @@ def play(
         for broker in cluster.brokers:
             upheavals.ask_beside(cluster, broker)
     upheavals.plan(cluster, stories, scenario, seed, end_ms)
+    for truth in cluster.truths.values():
+        truth.starved = scenario.starved
     asked = {name: Asker(cluster, one, seed, end_ms) for name, one in (askers or {}).items()}
     world.run(end_ms)
     cluster.close()

@@ -32,6 +32,8 @@ class Scenario:
     stops: bool = False
     stalls: bool = False
     """Nothing can be stored for seconds, because a replica stands still."""
+    starved: bool = False
+    """Neighbours take the processor of the brokers for seconds: each step of a request takes up to 60 ms longer."""
     asleep: bool = False
     """The broker, its clients and the collector all stand still and wake together."""
     quiet: bool = False
@@ -232,6 +234,14 @@ SCENARIOS = {
             loses="told",
             protocol="consumer",
         ),
+        Scenario(
+            "starved",
+            "neighbours take the processor again and again, for 0.5 s to 8 s: all takes longer",
+            0,
+            starved=True,
+        ),
+        Scenario("consumer, starved", "the same", 0, records=True, starved=True, protocol="consumer"),
+        Scenario("migration, starved", "the same", 0, records=True, starved=True, protocol="migration"),
         Scenario("reloads", "a coordinator gives groups up and loads them, within 0.4 s", 0, reloads=True),
     )
 }

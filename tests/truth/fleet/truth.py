@@ -91,6 +91,8 @@ class Truth:
     def __init__(self, group_id: str, *, java: bool = False) -> None:
         """Begin before the group is there. `java`: its coordinator is Java's, and the group a classic one."""
         self.group_id, self.java = group_id, java
+        self.starved = False
+        """Its brokers were starved of a processor at times: instants are judged by what is promised of them then."""
         self.asked: dict[int, Operation] = {}
         self.causes: dict[int, str] = {}
         """Number of a LeaveGroup -> why the client really left; clients tell it, the log may not."""

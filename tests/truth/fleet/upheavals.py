@@ -32,6 +32,8 @@ def plan(cluster: Cluster, stories: dict[str, GroupStory], scenario: Scenario, s
         _plan_stops(cluster, chance, end_ms)
     if scenario.stalls:
         _plan_stalls(cluster, stories, chance, end_ms)
+    if scenario.starved:
+        _plan_hunger(cluster, chance, end_ms)
     if scenario.asleep:
         _plan_sleeps(cluster, stories, chance, end_ms)
     if scenario.records and scenario.protocol not in ("share", "streams"):
@@ -70,6 +72,15 @@ def _plan_stops(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
         for_ms = chance.choice((400.0, 1_500.0, 4_000.0, 9_000.0, 20_000.0))
         cluster.world.at(at_ms, partial(chance.choice(cluster.brokers).stop, for_ms))
         at_ms += for_ms + chance.uniform(8_000, 20_000)
+
+
+def _plan_hunger(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
+    """Neighbours take the processor of a broker again and again."""
+    at_ms = START_MS + chance.uniform(1_000, 10_000)
+    while at_ms < end_ms - 5_000:
+        for_ms = chance.choice((500.0, 2_000.0, 8_000.0))
+        cluster.world.at(at_ms, partial(chance.choice(cluster.brokers).starve, for_ms))
+        at_ms += for_ms + chance.uniform(2_000, 12_000)
 
 
 def _plan_stalls(cluster: Cluster, stories: dict[str, GroupStory], chance: random.Random, end_ms: float) -> None:
