@@ -74,6 +74,20 @@ def test_who_was_not_answered_in_time_is_not_taken_for_silent() -> None:
     assert of_b(scene)[1:] == ("unknown", "unknown")
 
 
+@pytest.mark.parametrize(("stamp_ms", "bound_ms"), [(15_006, 0), (15_065, 65)])
+def test_a_leave_took_effect_up_to_its_record_where_the_broker_was_slow(stamp_ms: int, bound_ms: int) -> None:
+    """4.4.0, started anew: it had left 70 ms before its record, as the line in server.log says."""
+    scene = two(given_ms=10_000)
+    scene.record_gone(stamp_ms, "b", 3)
+    scene.beat(15_070, "a", 2, 3, since=15_068)
+    scene.goes(15_137, "b", since=15_000)
+    scene.beats(17_000, 21_000, 3, "a")
+    scene.tick(22_000)
+    (row,) = [row for row in standing("members", scene.known().rows["members"]) if row["member_id"] == "b"]
+    left_at_ms = stamp_ms - bound_ms
+    assert (since_start(row["ended_at_ms"]), row["at_bound_ms"], row["end_cause"]) == (left_at_ms, bound_ms, "left")
+
+
 # --- by requests alone
 
 

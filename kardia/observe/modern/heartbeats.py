@@ -21,7 +21,7 @@ from kardia.kafka.states import (
     ModernState,
 )
 from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.handling import took_effect
+from kardia.observe.deadlines.handling import AT_ONCE_MS, took_effect
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners, who_broke
 from kardia.observe.members.identity import identify
@@ -176,8 +176,11 @@ def _left(facts: Facts, group: Group, event: Event, at_most: Certainty = "exact"
     cause, sure = leaves.why_left(facts, group, member, event)
     sure = weaker(sure, at_most)
     at, by = took_effect(event, facts.coordinator)
-    if groups.own_of(member).gone_at_ms >= 0:
-        removed.finish(facts, group, member, cause, "", sure)
+    stamp = groups.own_of(member).gone_at_ms
+    if stamp >= 0:
+        # A first operation loads classes before its record has its time stamp, and a busy broker may stand still.
+        slow = by is not None and at + AT_ONCE_MS < stamp <= min(by, at + epochs.CLASSES_WITHIN_MS)
+        removed.finish(facts, group, member, cause, "", sure, at if slow else NEVER)
     else:
         ends.remove_counted(facts, group, member, at, cause, "", sure, by, told=True)
 
