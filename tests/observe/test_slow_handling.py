@@ -217,6 +217,27 @@ def test_a_rebalance_began_while_the_join_group_that_began_it_was_handled(took_m
     assert last["certainty"] == "exact"
 
 
+@pytest.mark.parametrize("coordinator", ["java", "scala"])
+@pytest.mark.parametrize("late_ms", [0.0, 10.0, 37.0])
+def test_a_line_that_is_written_late_makes_a_rebalance_begin_no_later(coordinator: str, late_ms: float) -> None:
+    """2.7.2 beside others on two cores: the others of the burst show when its JoinGroup was answered."""
+    scene = seats(coordinator)
+    scene.joined(14_000, 2, {"a": 13_000.0, "b": 13_000.0}, instances={"a": "chair-a", "b": "chair-b"}, absent=("c",))
+    scene.joined(14_000, 2, {"c": 12_000.0}, first=("c",), leader="a")
+    event = scene.events[-1]
+    scene.events[-1] = event._replace(
+        logged_at_ms=event.logged_at_ms + late_ms,
+        arrived_at_ms=event.arrived_at_ms + late_ms,
+        handled_at_ms=event.handled_at_ms + late_ms,
+        decided_at_ms=event.decided_at_ms + late_ms,
+    )
+    scene.synced(14_050, "a", "b", "c")
+    scene.tick(17_000)
+    last = scene.known().rebalances()[-1]
+    began = (12_000, int(late_ms)) if late_ms > 10 else (12_000 + int(late_ms), 0)
+    assert (last["started_at_ms"] - START, last["at_bound_ms"], last["trigger"]) == (*began, "member_joined")
+
+
 @pytest.mark.parametrize("took_ms", TOOK[:3])
 def test_a_session_runs_from_any_instant_while_its_heartbeat_was_handled(took_ms: float) -> None:
     scene = seats("scala")

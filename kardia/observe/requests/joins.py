@@ -187,6 +187,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             asked_since,
             heard_before_ms,
             *_came_between(observer, event),
+            event.decided_at_ms,
         )
     )
     open_rebalance.leader = str(detail.get("leader", "")) or open_rebalance.leader
