@@ -104,6 +104,11 @@ class Event(NamedTuple):
     detail: dict[str, Any] | None = None
 
 
+QUEUED_MS = 9.0
+"""A request that stood longer in its broker's queue says so. What takes less time than that is an instant."""
+
+_QUEUED = f"float; for that long it stood in the broker's queue, where that was more than {QUEUED_MS:.0f} ms"
+
 DETAILS: dict[Kind, dict[str, str]] = {
     Kind.JOIN: {
         "session_timeout_ms": "int, as the request asks",
@@ -118,18 +123,24 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "members": "list of [member id, group instance id or empty]; filled for the leader only",
         "skip_assignment": "bool",
         "release": "str; of a text line the oldest release whose lines look so: 2.0, 2.3, 2.4, 2.5 or 2.6",
+        "queued_ms": _QUEUED,
     },
     Kind.SYNC: {
         "protocol_name": "str",
         "assignments": "list of [member id, [[topic, [partition, ...]], ...]]; filled by the leader only; without "
         "topics where the log does not show them",
         "assignment": "list of [topic, [partition, ...]] of the answer, empty where the log does not show it",
+        "queued_ms": _QUEUED,
     },
     Kind.HEARTBEAT: {
-        "throttle_ms": "float; for that long a quota mutes the connection. Without one there is no detail"
+        "throttle_ms": "float; for that long a quota mutes the connection",
+        "queued_ms": _QUEUED,
     },
-    Kind.LEAVE: {"members": "list of [member id, group instance id or empty, reason or empty, error code]"},
-    Kind.COMMIT: {"offsets": "list of [topic or topic id, partition, offset, error code]"},
+    Kind.LEAVE: {
+        "members": "list of [member id, group instance id or empty, reason or empty, error code]",
+        "queued_ms": _QUEUED,
+    },
+    Kind.COMMIT: {"offsets": "list of [topic or topic id, partition, offset, error code]", "queued_ms": _QUEUED},
     Kind.TXN_COMMIT: {"offsets": "as COMMIT"},
     Kind.FETCH: {"bytes": "int, size of the records in the answer"},
     Kind.TELEMETRY: {
@@ -153,6 +164,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "assigned": "the same, if the answer assigns: everything, without what is to be given up",
         "status": "list of int, of a streams group that is not as it should be: 5, the first assignment is delayed",
         "throttle_ms": "as HEARTBEAT",
+        "queued_ms": _QUEUED,
     },
     Kind.GROUP_RECORD: {
         "tombstone": "bool; nothing else is set when true",

@@ -31,7 +31,7 @@ from ingest.dialects.text_layout import HEAD
 from ingest.dialects.text_layout import MARK as TEXT_MARK
 from ingest.rows import Numbers, Places, Rows
 from ingest.stamps import MILLIS, Stamps
-from kardia.events import SILENCE_MS, Event, Kind
+from kardia.events import QUEUED_MS, SILENCE_MS, Event, Kind
 from kardia.slowness import SLOW_MS
 from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START, WIDTH
 
@@ -221,6 +221,7 @@ class QuietLines:
         delay[kinds == _HEARTBEAT] += remote[kinds == _HEARTBEAT]  # a FETCH waits for data there
         senders: Places = np.concatenate([self._senders(part, source) for part in parts])
         good = (delay < SLOW_MS) & ~np.isnan(at_ms)
+        good &= (queue <= QUEUED_MS) | (kinds != _HEARTBEAT)
         if times.min() < 0 or times.max() > _LONGEST_MS:
             good &= ((times >= 0) & (times <= _LONGEST_MS)).all(axis=0)
         strangers = np.flatnonzero((senders < 0) & good)
@@ -319,7 +320,7 @@ class QuietLines:
         handled = arrived + queue_ms + local_ms
         waited_ms = total_ms - queue_ms - local_ms - after_ms
         decided = handled + waited_ms if waited_ms > 0.0 else handled
-        if queue_ms + local_ms >= SLOW_MS or (kind == _HEARTBEAT and total_ms >= SLOW_MS):
+        if queue_ms + local_ms >= SLOW_MS or (kind == _HEARTBEAT and (total_ms >= SLOW_MS or queue_ms > QUEUED_MS)):
             return -1
         sender = self._columns.place_of.get(key)
         if sender is None:

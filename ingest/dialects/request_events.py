@@ -14,7 +14,7 @@ from ingest.consumer_protocol import assignment_of_base64, fingerprint
 from ingest.dialects import Reading
 from ingest.dialects import request_shapes as shapes
 from ingest.dialects.quiet_text import Quiet
-from kardia.events import ALL_SHARDS, Event, Kind, shard_of
+from kardia.events import ALL_SHARDS, QUEUED_MS, Event, Kind, shard_of
 from kardia.slowness import SLOW_MS
 
 CONNECTION = re.compile(r"(.+:\d+)-(.+):\d+(?:-\d+)?-\d+", re.DOTALL)
@@ -25,6 +25,8 @@ MAX_TOPICS = 1_000
 """Topic names of one subscription that are kept; the group epoch counts its changes, whatever they are."""
 _CACHE_MAX = 8_192
 _HEARTBEAT = int(Kind.HEARTBEAT)
+_TELL_QUEUES = frozenset((Kind.JOIN, Kind.SYNC, Kind.LEAVE, Kind.COMMIT, Kind.MODERN_HEARTBEAT))
+"""Kinds, beside HEARTBEAT, whose detail says how long a request stood in the queue."""
 
 _new_event = tuple.__new__
 Builder = Callable[[Any, str, int, int, float], Reading]
@@ -117,7 +119,10 @@ class RequestEvents:
                 header.request_api_version,
                 line.response.error_code,  # type: ignore[union-attr]
                 request.generation_id,
-                {"throttle_ms": line.throttle_time_ms} if line.throttle_time_ms else None,
+                _with_queue(
+                    {"throttle_ms": line.throttle_time_ms} if line.throttle_time_ms else None,
+                    line.request_queue_time_ms,
+                ),
             ),
         )
 
@@ -158,7 +163,7 @@ class RequestEvents:
                 version,
                 0,
                 generation_id,
-                None if names else {"bytes": size},
+                _with_queue(None, queue_ms) if names else {"bytes": size},
             ),
         )
 
@@ -204,7 +209,7 @@ class RequestEvents:
                 header.request_api_version,
                 error_code,
                 generation_id,
-                detail,
+                _with_queue(detail, line.request_queue_time_ms) if kind in _TELL_QUEUES else detail,
             ),
         )
 
@@ -464,6 +469,11 @@ class RequestEvents:
             response.member_epoch if response.error_code == 0 else request.member_epoch,
             detail,
         )
+
+
+def _with_queue(detail: dict[str, Any] | None, queue_ms: float) -> dict[str, Any] | None:
+    """The detail of a request, with how long it stood in the queue if that was long."""
+    return detail if queue_ms <= QUEUED_MS else {**(detail or {}), "queued_ms": queue_ms}
 
 
 def _partitions(entries: list[shapes.Assigned]) -> list[list[object]]:

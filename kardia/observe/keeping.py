@@ -42,6 +42,7 @@ KEPT: dict[str, Any] = {
     "restarted_at": dict[str, float],
     "blind_to": dict[str, float],
     "last_sign_at": dict[str, float],
+    "queued": dict[str, list[float]],
     "samples_left": float,
     "sampled_at": float,
     "late": int,

@@ -123,7 +123,7 @@ def _take_brokers(observer: Observer, before: Sequence[Observer]) -> None:
     observer.coordinator_known = any(old.coordinator_known for old in before)
     known = [old.coordinator for old in before if old.coordinator_known]
     observer.coordinator = known[0] if known else observer.coordinator
-    for name in ("silences", "outlived", "pauses", "unjudged"):
+    for name in ("silences", "outlived", "pauses", "unjudged", "queued"):
         setattr(observer, name, _joined(getattr(old, name) for old in before))
     elections: Iterable[Mapping[str, Elected]] = (old.elected for old in before)
     observer.elected = _best(elections, lambda one, other: one if one.epoch >= other.epoch else other)

@@ -20,7 +20,7 @@ from kardia.observe import keeping
 from kardia.observe.clients import application
 from kardia.observe.deadlines import deadlines
 from kardia.observe.evidence import offsets, restarts, unlogged
-from kardia.observe.facts import forgetting
+from kardia.observe.facts import busy, forgetting
 from kardia.observe.facts.facts import BESIDE_LOGS, JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.folding import quiet, usual
 from kardia.observe.intake.intake import REMEMBERED_MS, Intake, effect_at
@@ -263,6 +263,7 @@ class Observer(Intake):
         return usual.take(self, event, at)
 
     def _handle(self, event: Event, at: float) -> None:
+        busy.note(self.queued, self.broker, event)
         if event.connection:
             if self.unjudged.get(self.broker):
                 restarts.judge(self, event, at)

@@ -31,6 +31,15 @@ def seats(coordinator: str = "java") -> Scene:
     return scene
 
 
+def busy_seats(coordinator: str = "scala") -> Scene:
+    """The same, in a broker in whose queue requests have to wait."""
+    scene = seats(coordinator)
+    for at in (10_000, 10_500, 11_000):
+        scene.heartbeat(at, "a")
+        scene.events[-1] = scene.events[-1]._replace(detail={"queued_ms": 20.0}, arrived_at_ms=START + at - 20)
+    return scene
+
+
 def takes(scene: Scene, took_ms: float) -> None:
     """The last request arrived so much before it was handled."""
     event = scene.events[-1]
@@ -176,8 +185,8 @@ def test_a_java_coordinator_that_was_slow_took_it_into_a_rebalance_at_any_time_b
     begun, by = (12_020, 12_020) if took_ms <= 10 else (12_020 - int(took_ms), 12_020)
     if coordinator == "java" and took_ms > 10:
         by = 12_300
-    came = (begun, by - begun)
-    assert ended(scene, "b")[:2] == came
+    assert ended(scene, "b")[:2] == (begun, by - begun)
+    came = (12_020, by - 12_020)  # who comes into a rebalance of a broker that is not busy does so then, or later
     assert changed(scene, "b2", "Member") == [came]
     (row,) = [row for row in standing("members", scene.known().rows["members"]) if row["member_id"] == "b2"]
     assert (row["joined_at_ms"] - START, row["at_bound_ms"]) == came
@@ -187,7 +196,7 @@ def test_a_java_coordinator_that_was_slow_took_it_into_a_rebalance_at_any_time_b
 @pytest.mark.parametrize("coordinator", ["java", "scala"])
 def test_a_member_left_while_its_request_was_handled(coordinator: str, took_ms: float) -> None:
     """3.9.2 beside others on two cores: the rebalance began 31 ms before the LeaveGroup had been handled."""
-    scene = seats(coordinator)
+    scene = busy_seats(coordinator)
     scene.leave(12_000, "b", reason="the consumer is being closed")
     takes(scene, took_ms)
     scene.heartbeat(14_000, "a", error=27)
@@ -205,7 +214,7 @@ def test_a_member_left_while_its_request_was_handled(coordinator: str, took_ms: 
 @pytest.mark.parametrize("took_ms", TOOK)
 def test_a_rebalance_began_while_the_join_group_that_began_it_was_handled(took_ms: float) -> None:
     """3.9.2 beside others on two cores: 90 ms before the JoinGroup had been handled."""
-    scene = seats("scala")
+    scene = busy_seats()
     scene.joined(14_000, 2, {"c": 12_000.0}, first=("c",), leader="a")
     takes(scene, took_ms)
     scene.joined(14_000, 2, {"a": 13_000.0, "b": 13_000.0}, instances={"a": "chair-a", "b": "chair-b"}, absent=("c",))
@@ -254,9 +263,36 @@ def test_a_session_runs_from_any_instant_while_its_heartbeat_was_handled(took_ms
     assert sure == ("provisional" if slow else "exact")
 
 
+@pytest.mark.parametrize("coordinator", ["java", "scala"])
+def test_a_broker_that_is_young_and_not_busy_does_it_at_the_end(coordinator: str) -> None:
+    """It loads classes first: 34 to 80 ms were recorded of 2.3.1, 3.9.2 and others."""
+    scene = seats(coordinator)
+    scene.leave(12_000, "b", reason="the consumer is being closed")
+    takes(scene, 49)
+    scene.heartbeat(14_000, "a", error=27)
+    scene.joined(14_100, 2, {"a": 14_050}, instances={"a": "chair-a"})
+    scene.synced(14_110, "a")
+    scene.tick(17_000)
+    assert changed(scene, "b", "Absent") == [(12_000, 0)]
+
+
+def test_a_request_that_stood_in_the_queue_is_done_at_once_when_it_is_taken() -> None:
+    scene = busy_seats()
+    scene.leave(12_000, "b", reason="the consumer is being closed")
+    scene.events[-1] = scene.events[-1]._replace(
+        arrived_at_ms=START + 11_800,
+        detail={**(scene.events[-1].detail or {}), "queued_ms": 199.5},
+    )
+    scene.heartbeat(14_000, "a", error=27)
+    scene.joined(14_100, 2, {"a": 14_050}, instances={"a": "chair-a"})
+    scene.synced(14_110, "a")
+    scene.tick(17_000)
+    assert changed(scene, "b", "Absent") == [(12_000, 0)]
+
+
 @pytest.mark.parametrize("took_ms", TOOK[:3])
 def test_a_rebalance_was_over_while_the_leaders_sync_group_was_handled(took_ms: float) -> None:
-    scene = seats("scala")
+    scene = busy_seats()
     scene.joined(14_000, 2, {"a": 13_000.0, "b": 13_000.0}, instances={"a": "chair-a", "b": "chair-b"})
     scene.synced(14_050, "a")
     takes(scene, took_ms)

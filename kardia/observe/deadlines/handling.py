@@ -25,29 +25,35 @@ STORED_WITHIN_MS = 5_000.0
 to rebalance meanwhile, which another setting than this would be taken for."""
 
 
-def was_slow(arrived_at_ms: float, handled_at_ms: float) -> bool:
+def taken_at(event: Event) -> float:
+    """When a handler took a request: it arrived so much earlier as it stood in the queue, which few say."""
+    detail = event.detail
+    return event.arrived_at_ms if not detail else event.arrived_at_ms + float(detail.get("queued_ms", 0.0))
+
+
+def was_slow(taken_at_ms: float, handled_at_ms: float) -> bool:
     """Whether a broker took so long to handle a request that it is not sure when it took effect."""
-    return handled_at_ms - arrived_at_ms > AT_ONCE_MS - STAMPS_MS
+    return handled_at_ms - taken_at_ms > AT_ONCE_MS - STAMPS_MS
 
 
-def is_late(arrived_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> bool:
+def is_late(taken_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> bool:
     """Whether a heartbeat was handled or answered so late that it is not sure when it took effect."""
-    return was_slow(arrived_at_ms, handled_at_ms) or decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMPS_MS
+    return was_slow(taken_at_ms, handled_at_ms) or decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMPS_MS
 
 
-def heard_at(arrived_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> float:
+def heard_at(taken_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> float:
     """What counts as when a heartbeat took effect. A Java coordinator that was busy takes it late: 6.9 and 7.9 ms in
     recordings, and the session ran from the answer. One that takes it at once answers when that is stored which was
     written before, which may last for seconds. Within ms nothing shows which of the two it was (`heard_late`)."""
-    if was_slow(arrived_at_ms, handled_at_ms):
-        return arrived_at_ms
-    return handled_at_ms if is_late(arrived_at_ms, handled_at_ms, decided_at_ms) else decided_at_ms
+    if was_slow(taken_at_ms, handled_at_ms):
+        return taken_at_ms
+    return handled_at_ms if is_late(taken_at_ms, handled_at_ms, decided_at_ms) else decided_at_ms
 
 
-def heard_late(arrived_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> HeardLate | None:
+def heard_late(taken_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> HeardLate | None:
     """Between which instants a heartbeat renewed; None where that is one, or where its answer waited for so long that
     it is in doubt that it did."""
-    since = arrived_at_ms if was_slow(arrived_at_ms, handled_at_ms) else handled_at_ms
+    since = taken_at_ms if was_slow(taken_at_ms, handled_at_ms) else handled_at_ms
     if decided_at_ms - since <= STAMPS_MS or decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMPS_MS:
         return None
     return HeardLate(since, decided_at_ms)
@@ -58,7 +64,8 @@ def took_effect(event: Event, coordinator: Coordinator, *, waited: bool = False)
     answer had to wait for others, as in a rebalance, and tells no more than that; where the handler was slow, the
     coordinator's own thread may have been slower, as much as a timer may be late."""
     slow = event.handled_at_ms - event.arrived_at_ms > AT_ONCE_MS
-    begun_at_ms = event.arrived_at_ms if slow else event.handled_at_ms
+    taken_at_ms = taken_at(event)
+    begun_at_ms = taken_at_ms if event.handled_at_ms - taken_at_ms > AT_ONCE_MS else event.handled_at_ms
     done_at = event.handled_at_ms
     if coordinator is Coordinator.JAVA and (slow or not waited):
         done_at = max(done_at, event.decided_at_ms)

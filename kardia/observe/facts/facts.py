@@ -18,6 +18,7 @@ from kardia.kafka.states import GroupState
 from kardia.lag.book import LagBook
 from kardia.observe.deadlines import deadlines
 from kardia.observe.deadlines.late import fired_from
+from kardia.observe.facts import busy
 from kardia.observe.facts.last_heard import FallingSilent
 from kardia.observe.facts.samples import Samples
 from kardia.observe.output import rows
@@ -88,6 +89,8 @@ class Facts:
         """Broker -> end of the last gap in its log."""
         self.slow: dict[str, slowness.Windows] = {}
         """By broker: windows in which it was slow."""
+        self.queued: busy.Queued = {}
+        """By broker: moments at which requests stood long in its queue."""
         self.coordinator: Coordinator = coordinator_of(settings.kafka_version) or Coordinator.JAVA
         self.coordinator_known = bool(settings.kafka_version)
         self.rows: dict[str, list[Row]] = {name: [] for name in LIVE_TABLES}
@@ -224,6 +227,10 @@ class Facts:
         """The slowest that the broker was between two instants; see `kardia.slowness`."""
         windows = self.slow.get(broker)
         return slowness.between(windows.values(), begin, end) if windows else None
+
+    def is_busy(self, at: float) -> bool:
+        """Whether the broker at hand was busy at an instant."""
+        return busy.is_busy(self.queued, self.broker, at)
 
     def silence_shown_at(self, broker: str, member: Member, now: float) -> float:
         """When it shows that a member was silent up to its deadline, where that is later than the deadline; else NEVER.

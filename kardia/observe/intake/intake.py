@@ -17,7 +17,7 @@ from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.kafka.sessions import coordinator_of_connection
 from kardia.kafka.states import ErrorCode
-from kardia.observe.deadlines.handling import AT_ONCE_MS, STAMPS_MS, heard_at
+from kardia.observe.deadlines.handling import AT_ONCE_MS, STAMPS_MS, heard_at, taken_at
 from kardia.observe.facts.facts import OFFSETS_BROKER, STARTS_WITHIN_MS, Facts
 from kardia.observe.intake.held import Held
 from kardia.observe.output import rows
@@ -60,7 +60,7 @@ COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touch
 def effect_at(event: Event) -> float:
     """When a request took effect. A heartbeat that is refused is answered as soon as it is taken."""
     if event.kind == _HEARTBEAT and event.error_code in _TAKEN_BEFORE:
-        return heard_at(event.arrived_at_ms, event.handled_at_ms, event.decided_at_ms)
+        return heard_at(taken_at(event), event.handled_at_ms, event.decided_at_ms)
     return event.handled_at_ms if event.kind in _BY_HANDLING else event.decided_at_ms
 
 

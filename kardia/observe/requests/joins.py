@@ -230,9 +230,11 @@ def _renew_in_burst(observer: Facts, group: Group, open_rebalance: Rebalance, me
 
 def _came_between(observer: Facts, event: Event) -> tuple[float, float | None]:
     """Between which instants somebody came into a rebalance, the second None where that is one. A young broker was at
-    the end of 80 ms in its handler, as it had loaded classes; one beside others that took the processor, at the begin
-    of 90."""
-    return took_effect(event, observer.coordinator, waited=True)
+    the end of 80 ms in its handler, as it had loaded classes; a busy one at the begin of 90."""
+    came_at, by = took_effect(event, observer.coordinator, waited=True)
+    if by is None or observer.is_busy(event.handled_at_ms):
+        return came_at, by
+    return event.handled_at_ms, by if by > event.handled_at_ms + STAMP_MS else None
 
 
 def take_fenced(observer: Facts, group: Group, event: Event) -> None:

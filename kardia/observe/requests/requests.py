@@ -14,7 +14,7 @@ from kardia.kafka import sessions
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.clients import leaves
 from kardia.observe.deadlines import deadlines, pending
-from kardia.observe.deadlines.handling import AT_ONCE_MS, heard_late, is_late, took_effect, was_slow
+from kardia.observe.deadlines.handling import AT_ONCE_MS, heard_late, is_late, taken_at, took_effect, was_slow
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
@@ -77,9 +77,9 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
 
 def _renew_by_heartbeat(observer: Facts, group: Group, member: Member, event: Event, at: float) -> None:
     if at > member.session_renewed_at_ms:
-        if is_late(event.arrived_at_ms, event.handled_at_ms, event.decided_at_ms):
+        if is_late(taken_at(event), event.handled_at_ms, event.decided_at_ms):
             member.doubtful_at_ms = at
-        member.heard_late = heard_late(event.arrived_at_ms, event.handled_at_ms, event.decided_at_ms)
+        member.heard_late = heard_late(taken_at(event), event.handled_at_ms, event.decided_at_ms)
     renew(observer, group, member, at)
 
 
@@ -215,8 +215,10 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
         member = notice(observer, group, event, at)
     if says_library(member, event):
         learn_library(observer, group, member, event, at)
-    if at > member.session_renewed_at_ms and was_slow(event.arrived_at_ms, event.handled_at_ms):
-        member.doubtful_at_ms = at  # the broker was slow, and its coordinator may have been slower
+    # A Java coordinator takes it in a thread of its own, which may be as slow as the queue was.
+    since = event.arrived_at_ms if observer.coordinator is sessions.Coordinator.JAVA else taken_at(event)
+    if at > member.session_renewed_at_ms and was_slow(since, event.handled_at_ms):
+        member.doubtful_at_ms = at
     renew(observer, group, member, at)
     polls.on_commit(observer, group, member, event)
 
@@ -270,8 +272,9 @@ def _synced(observer: Facts, group: Group, member: Member, event: Event, at: flo
     assignments = (event.detail or {}).get("assignments") or ()
     leads = bool(assignments) or event.member_id == group.leader
     if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
-        slow = at - event.handled_at_ms <= STAMP_MS and was_slow(event.arrived_at_ms, event.handled_at_ms)
-        rebalance.on_assigned(observer, group, at, event.arrived_at_ms if slow else None)
+        slow = at - event.handled_at_ms <= STAMP_MS and was_slow(taken_at(event), event.handled_at_ms)
+        slow = slow and observer.is_busy(event.handled_at_ms)
+        rebalance.on_assigned(observer, group, at, taken_at(event) if slow else None)
         costs.take_assignment(group, assignments)
     member.synced_generation = event.generation_id
     served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at_ms
@@ -279,7 +282,7 @@ def _synced(observer: Facts, group: Group, member: Member, event: Event, at: flo
     if observer.coordinator in row.coordinators:
         renew(observer, group, member, at)
         observer.watch(group, member)  # until then its silence was none, and it was to be looked at later
-    if was_slow(event.arrived_at_ms, event.handled_at_ms):
+    if was_slow(taken_at(event), event.handled_at_ms):
         member.doubtful_at_ms = member.session_renewed_at_ms
     hardly_waited = at - event.handled_at_ms <= STAMP_MS
     if not leads and hardly_waited and not (served_stable and event.handled_at_ms > group.stable_at_ms + STAMP_MS):
@@ -316,7 +319,8 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
         return
     begun_at_ms, by = (at, None) if served else took_effect(event, observer.coordinator)
     if by is not None:
-        at = begun_at_ms if at <= event.handled_at_ms else max(begun_at_ms, min(at, by))
+        as_early = at <= event.handled_at_ms and observer.is_busy(event.handled_at_ms)
+        at = begun_at_ms if as_early else max(begun_at_ms, min(at, by))
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         member_id = asked_id or group.instances.get(instance_id or "", "")
         if error == NONE or (served and member_id in group.members):

@@ -1,0 +1,38 @@
+"""Whether a broker was busy at an instant: requests of several moments around it had stood long in its queue.
+
+A young broker is slow as well, while it loads classes in the first request of each kind; what such a request asks for
+happens at the end of its handling. In a broker beside others that take the processor it happens at any time meanwhile.
+"""
+
+from __future__ import annotations
+
+from kardia.events import Event
+
+AROUND_MS = 5_000.0
+"""So near in time others must have stood in the queue."""
+
+ENOUGH = 3
+"""So many moments. In recordings of brokers that were well it was one or two, of the first seconds."""
+
+APART_MS = 250.0
+"""What is nearer than that is one moment: a pause of the process holds everybody up at once."""
+
+REMEMBERED = 256
+"""Moments that are remembered of each broker, the latest: a minute at least, as long as a join phase mostly lasts."""
+
+Queued = dict[str, list[float]]
+"""Broker -> when requests arrived that stood long in its queue, in the order in which they were read."""
+
+
+def note(queued: Queued, broker: str, event: Event) -> None:
+    """Remember a request that says how long it stood in the queue."""
+    if event.detail and "queued_ms" in event.detail:
+        of_broker = queued.setdefault(broker, [])
+        if not of_broker or abs(event.arrived_at_ms - of_broker[-1]) >= APART_MS:
+            of_broker.append(event.arrived_at_ms)
+            del of_broker[:-REMEMBERED]
+
+
+def is_busy(queued: Queued, broker: str, at: float) -> bool:
+    """Whether a broker was busy at an instant, as far as it was read."""
+    return sum(abs(one - at) <= AROUND_MS for one in queued.get(broker, ())) >= ENOUGH
