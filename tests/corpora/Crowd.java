@@ -5,13 +5,14 @@ import java.util.concurrent.*;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.admin.*;
 import org.apache.kafka.clients.consumer.*;
+import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 
 /**
  * Many Java consumers in one process, told what to do by lines on standard input; what happens to them is said as JSON
  * lines. `start NAME KIND GROUP [key=value...]` with KIND classic, consumer or share; `do NAME stall MS|slow MS|close|
- * topics A,B|regex P`; `admin group G key=value|delete G|remove G|drop TOPIC|grow TOPIC N|create TOPIC N`.
+ * topics A,B|regex P`; `load TOPIC RECORDS-A-SECOND`; `admin group G key=value|delete G|remove G|drop TOPIC|grow TOPIC N|create TOPIC N`.
  * A streams application is in Streams.java, whose jars are a set of their own.
  */
 public class Crowd {
@@ -27,6 +28,7 @@ public class Crowd {
                 switch (told[0]) {
                     case "start" -> new Member(told[1], told[2], told[3], settings(told, 4)).start();
                     case "do" -> MEMBERS.get(told[1]).commands.add(Arrays.copyOfRange(told, 2, told.length));
+                    case "load" -> load(told[1], Integer.parseInt(told[2]));
                     case "admin" -> new Thread(() -> admin(told)).start();
                     default -> say("driver", "unknown " + line);
                 }
@@ -35,6 +37,25 @@ public class Crowd {
             }
         }
         System.exit(0);
+    }
+
+    /** So many records a second, as long as the process lives: without them nobody commits. */
+    static void load(String topic, int perSecond) {
+        String serializer = "org.apache.kafka.common.serialization.StringSerializer";
+        Map<String, Object> with = Map.of("bootstrap.servers", bootstrap, "client.id", "load", "acks", "1",
+            "key.serializer", serializer, "value.serializer", serializer);
+        Thread thread = new Thread(() -> {
+            try (var producer = new KafkaProducer<String, String>(with)) {
+                for (long number = 0; ; number++) {
+                    producer.send(new ProducerRecord<>(topic, "" + number, "x"));
+                    Thread.sleep(1000 / perSecond);
+                }
+            } catch (InterruptedException ended) {
+                Thread.currentThread().interrupt();
+            }
+        });
+        thread.setDaemon(true);
+        thread.start();
     }
 
     static Map<String, String> settings(String[] told, int from) {

@@ -3,8 +3,8 @@
 Groups of every kind the release has live side by side. Members come late, close, are killed, stand still, do not poll,
 are slow to give partitions up, change their topics, come back in the same seat or with the other protocol, or take one
 that is taken; a group begins anew, gets a session of its own, a topic grows; in some stories a broker dies. Nothing
-here knows what a coordinator does about any of it. Those that are kept were drawn when there were fewer actions: what
-was done is in their `truth.jsonl`.
+here knows what a coordinator does about any of it. Those that are kept were drawn when there were fewer actions and
+nothing to consume, so that nobody committed: what was done is in their `truth.jsonl`.
 """
 
 from __future__ import annotations

@@ -91,6 +91,8 @@ class Recording:
         self.broker.create_topic("orders", 6)
         self.broker.create_topic("refunds", 2)
         self._crowd = self._java("crowd", "Crowd", self._client)
+        self._tell("", "load orders 20")
+        self._tell("", "load refunds 5")
 
     def _java(self, log: str, program: str, version: str, *words: str) -> subprocess.Popen[str]:
         paths = jars.ensure(jar_set(version))

@@ -107,8 +107,9 @@ def add_classic(
                 evictions.append(
                     base | {"member_id": fact.member_id, "t": fact.at_ms, "why": "the member session expired"}
                 )
-            elif fact.what == server_log.NOT_JOINED:
-                why = "it had not joined when the join phase was over"
+            elif fact.what in (server_log.NOT_JOINED, server_log.NOT_SYNCED):
+                joined = fact.what == server_log.NOT_SYNCED
+                why = f"it had not {'synced in time' if joined else 'joined when the join phase was over'}"
                 evictions.append(base | {"member_id": fact.member_id, "t": fact.at_ms, "why": why})
             elif fact.what == server_log.MEMBER_LEFT:
                 leaves.append(
