@@ -1,4 +1,4 @@
-"""Stories that are drawn by chance: `drawn-N` for `epochs_recording`, the same one for the same N and release.
+"""Stories that are drawn by chance: `drawn-N` and `others-N` for `epochs_recording`; N and release make one story.
 
 Groups of every kind the release has live side by side. Members come late, close, are killed, stand still, do not poll,
 are slow to give partitions up, change their topics, come back in the same seat or with the other protocol, or take one
@@ -9,7 +9,7 @@ nothing to consume, so that nobody committed: what was done is in their `truth.j
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -66,6 +66,21 @@ KINDS = (
     Kind("app", ("streams",), since=(4, 2, 0)),
 )
 
+OTHERS = (
+    Kind("mixed", ("classic", "rd-classic", "sarama-classic", "kafkago-classic"), (2, 3, 0), ("", _POLL)),
+    Kind("franz", ("franz-classic",), (2, 3, 0), ("", _POLL), seats=True),
+    Kind("saramas", ("sarama-classic", "sarama-classic", "classic"), (2, 3, 0), ("", _POLL), seats=True),
+    Kind("newer", ("consumer", "franz-consumer", "franz-consumer", "rd-consumer"), settings=("", _POLL)),
+    Kind("newersat", ("franz-consumer", "consumer"), settings=("", _POLL), seats=True),
+    Kind("moving", ("franz-classic", "franz-consumer", "franz-classic"), settings=("", _POLL)),
+    Kind("shared", ("franz-share", "share"), since=(4, 2, 0)),
+)
+"""Kinds with members of the libraries that Go has. Where they name other assignors than Java's, a group of both has
+members that are refused again and again."""
+
+OWN = ("rd-", "franz-", "sarama-", "kafkago-")
+"""Begin of the kinds of members whose programs are told in words of their own."""
+
 
 @dataclass
 class Member:
@@ -80,7 +95,7 @@ class Member:
     @property
     def is_alone(self) -> bool:
         """Whether it has a process of its own."""
-        return self.kind.startswith("rd-") or self.kind == "streams" or self.kind.endswith("-alone")
+        return self.kind.startswith(OWN) or self.kind == "streams" or self.kind.endswith("-alone")
 
 
 @dataclass
@@ -118,7 +133,7 @@ class Draw:
         if member.kind == "streams":
             return []
         drawn = self.random.choice(member.group.settings)
-        if not member.kind.startswith("rd-"):
+        if not member.kind.startswith(OWN):
             return [f"group.instance.id={member.seat}" if member.seat else "", drawn]
         poll = "poll-interval-ms=8000" if drawn == _POLL else "poll-interval-ms=60000"
         return [f"instance-id={member.seat}" if member.seat else "", poll]
@@ -130,13 +145,11 @@ class Draw:
 
     def told(self, at_s: float, member: Member, *words: str) -> None:
         """A member is told something, in the words of its program."""
-        self.add(
-            at_s, "say" if member.kind.startswith("rd-") or member.kind == "streams" else "do", member.name, *words
-        )
+        self.add(at_s, "say" if member.kind.startswith(OWN) or member.kind == "streams" else "do", member.name, *words)
 
 
 def _close(draw: Draw, at_s: float, member: Member) -> None:
-    draw.told(at_s, member, "leave" if member.kind.startswith("rd-") else "close")
+    draw.told(at_s, member, "leave" if member.kind.startswith(OWN) else "close")
     draw.gone(member)
 
 
@@ -167,12 +180,12 @@ def _stand_still(draw: Draw, at_s: float, member: Member) -> None:
 
 def _stall(draw: Draw, at_s: float, member: Member) -> None:
     lasts_s = draw.random.choice((3, 7, 11, 14))
-    draw.told(at_s, member, "stall", str(lasts_s if member.kind.startswith("rd-") else lasts_s * 1_000))
+    draw.told(at_s, member, "stall", str(lasts_s if member.kind.startswith(OWN) else lasts_s * 1_000))
     member.busy_s = at_s + lasts_s + 2
 
 
 def _subscribe(draw: Draw, at_s: float, member: Member) -> None:
-    if member.kind.startswith("rd-") or member.kind == "streams":
+    if member.kind.startswith(OWN) or member.kind == "streams":
         return
     draw.told(at_s, member, "topics", draw.random.choice(("orders", "refunds", "orders,refunds")))
     member.busy_s = at_s + 3
@@ -235,11 +248,11 @@ ACTIONS: tuple[tuple[Callable[[Draw, float, Member], None], int], ...] = (
 )
 
 
-def drawn(seed: int, version: str) -> Story:
-    """The story of a seed."""
+def drawn(seed: int, version: str, of: Sequence[Kind] = KINDS) -> Story:
+    """The story of a seed, with groups of these kinds."""
     draw = Draw(Random(seed))
     release = version_of(version)
-    kinds = [kind for kind in KINDS if release >= kind.since]
+    kinds = [kind for kind in of if release >= kind.since]
     groups = draw.random.sample(kinds, k=min(len(kinds), 6))
     for group in groups:
         for _ in range(draw.random.randint(2, 4)):

@@ -1,9 +1,10 @@
 """Records a story of groups with epochs: `python -m tests.corpora.epochs_recording STORY VERSION FOLDER`.
 
 Real brokers (`demo.broker`) and real clients: Java's consumer and share consumer (`Crowd.java`, many members in one
-process, or one alone where it is to be killed), a Kafka Streams application (`Streams.java`), and librdkafka
-(`demo.consumer`). A story is a list of what is done when, by name or drawn by chance (`drawn-N`); many groups live side
-by side, so that one broker serves all of it. What is kept has the shape of the other stories; `expect.json` comes from
+process, or one alone where it is to be killed), a Kafka Streams application (`Streams.java`), librdkafka
+(`demo.consumer`), and franz-go, sarama and kafka-go (`gomember`, which takes Go to be built). A story is a list of what
+is done when, by name or drawn by chance (`drawn-N`; `others-N` with members of Go); many groups live side by side, so
+that one broker serves all of it. What is kept has the shape of the other stories; `expect.json` comes from
 server.log alone (`expected_epochs`). Nothing here knows how Kardia reads any of it.
 """
 
@@ -27,7 +28,7 @@ from demo.brokers import cluster
 from kardia.kafka.releases import version_of
 from spark_jobs.jvm import jars
 from supervise import process
-from tests.corpora.drawn_stories import drawn
+from tests.corpora.drawn_stories import KINDS, OTHERS, drawn
 from tests.corpora.epoch_stories import STORIES
 from tests.corpora.expected_epochs import expectation
 from tests.corpora.recording import asked, keep, keep_offsets, write
@@ -55,6 +56,9 @@ OLD_CLIENT = "4.1.2"
 
 STREAMS_CLIENT = "4.2.1"
 """Release of the Kafka Streams that is run, whatever the broker's."""
+
+OF_GO = ("franz", "sarama", "kafkago")
+"""Libraries of `gomember`."""
 
 _HERE = Path(__file__).resolve().parent
 
@@ -119,10 +123,14 @@ class Recording:
 
     def _start(self, name: str, kind: str, group: str, *settings: str) -> None:
         """`kind`: classic, consumer, share in the crowd, with `-alone` in a process of its own; `rd-` and one of the
-        first two for librdkafka; streams."""
+        first two for librdkafka; `franz-`, `sarama-` or `kafkago-` and what they speak; streams."""
         self._groups[name] = group
+        library, _, protocol = kind.partition("-")
         if kind.startswith("rd"):
             self._running[name] = self._librdkafka(name, kind.removeprefix("rd-"), group, settings)
+        elif library in OF_GO:
+            command = [str(self._go_member()), library, self.bootstrap, name, protocol, group, *settings]
+            self._running[name] = process.spawn(command, log=self._folder / f"{name}.log", commanded=True)
         elif kind == "streams":
             self._running[name] = self._java(name, "Streams", STREAMS_CLIENT, name, group, *settings)
         elif kind.endswith("-alone"):
@@ -136,6 +144,18 @@ class Recording:
         command += ["--client-id", name, "--topic", "orders", "--session-timeout-ms", "10000", "--protocol", protocol]
         command += [f"--{one}" for one in settings]
         return process.spawn(command, log=self._folder / f"{name}.log", environ=process.environ(), commanded=True)
+
+    def _go_member(self) -> Path:
+        """The program of those libraries, built once."""
+        built = self._folder / "gomember"
+        if not built.exists():
+            go = shutil.which("go")
+            if go is None:
+                raise SystemExit(
+                    "members of Go's libraries take Go 1.26 or newer to be built: install it, or record drawn-N"
+                )
+            subprocess.run([go, "build", "-o", str(built), "."], cwd=_HERE / "gomember", check=True)
+        return built
 
     def _tell(self, name: str, line: str) -> None:
         to = self._running.get(name, self._crowd)
@@ -215,9 +235,10 @@ def record(recording: Recording, folder: Path) -> tuple[int, int]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Record and keep one story."""
-    options = asked(argv, __doc__ or "", STORIES, r"drawn-\d+")
+    options = asked(argv, __doc__ or "", STORIES, r"(?:drawn|others)-\d+")
     to = options.to / f"{options.story}-{options.version}"
-    story = STORIES.get(options.story) or drawn(int(options.story.removeprefix("drawn-")), options.version)
+    kind, _, seed = options.story.partition("-")
+    story = STORIES.get(options.story) or drawn(int(seed), options.version, OTHERS if kind == "others" else KINDS)
     with tempfile.TemporaryDirectory() as folder:
         recording = Recording(story, options.version, Path(folder))
         begin_ms, end_ms = record(recording, Path(folder))
