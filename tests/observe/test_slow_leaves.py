@@ -129,3 +129,23 @@ def test_who_leaves_and_is_not_answered_in_time_has_left(epoch: int) -> None:
     else:
         rows = named("transitions", scene.known().rows["transitions"])
         assert {since_start(row["at_ms"]) for row in rows if row["cause"] == "static_left"} == {10_000}
+
+
+# --- how sure a deadline is
+
+
+@pytest.mark.parametrize(("took_ms", "sure"), [(0, "exact"), (9, "exact"), (30, "provisional")])
+@pytest.mark.parametrize("records", [True, False])
+def test_a_session_that_a_slow_heartbeat_renewed_ends_at_no_instant_that_is_sure(
+    took_ms: int, sure: str, records: bool
+) -> None:
+    """The broker was slow to handle it: the session runs from any instant meanwhile."""
+    scene = two(given_ms=10_000) if records else by_requests()
+    scene.beat(10_000, "b", 2)
+    event = scene.events[-1]
+    scene.events[-1] = event._replace(arrived_at_ms=event.handled_at_ms - took_ms)
+    scene.beats(10_100, 13_000, 2, "a")
+    scene.tick(14_000)
+    rows = [row for row in named("health", scene.known().rows["health"]) if row["member_id"] == "b"]
+    assert rows[-1]["session_deadline_at_ms"] is not None
+    assert (rows[-1]["certainty"] == "exact") == (sure == "exact")

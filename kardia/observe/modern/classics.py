@@ -14,7 +14,7 @@ from kardia.observe.deadlines.handling import took_effect
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import leaving, lives, polls, who_broke
 from kardia.observe.members.identity import identify
-from kardia.observe.modern import conversions, ends, epochs, evidence, groups, removed, silence
+from kardia.observe.modern import conversions, ends, epochs, evidence, groups, removed, sessions, silence
 from kardia.observe.moves import moves
 from kardia.observe.requests import joins, last_seat, refusals
 from kardia.observe.requests.requests import renew
@@ -62,7 +62,7 @@ def _on_heartbeat(facts: Facts, group: Group, event: Event) -> None:
     if event.error_code == IN_PROGRESS and own.rejoin_since_at_ms < 0:
         own.rejoin_since_at_ms = event.handled_at_ms
     who_broke.heard(member, event)
-    renew(facts, group, member, event.handled_at_ms)  # its answer waits for what was written before
+    sessions.renew_by(facts, group, member, event)
     silence.watch_phases(facts, group, member)
     group.steady_at_ms = max(group.steady_at_ms, event.handled_at_ms)
 
@@ -107,7 +107,7 @@ def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     if member.row_known < 0 or before != groups.told(member):
         facts.emit_member(group, member, member.joined_at_ms, "exact" if member.seen_joining else "inferred")
     own.sync_since_at_ms = event.handled_at_ms
-    renew(facts, group, member, event.handled_at_ms)
+    sessions.renew_by(facts, group, member, event)
     if takes_last:
         ends.may_begin_anew(facts, group, handled_at_ms)
     polls.on_request(facts, group, member, "join", event.arrived_at_ms)
@@ -199,7 +199,7 @@ def _on_sync(facts: Facts, group: Group, event: Event) -> None:
         if group.may_be_classic:  # a Stable one answers a SyncGroup without a renewal
             lives.begin_in_doubt(facts, group, member, event.handled_at_ms)
         else:
-            renew(facts, group, member, event.handled_at_ms)
+            sessions.renew_by(facts, group, member, event)
         polls.on_request(facts, group, member, "sync", event.arrived_at_ms)
     elif event.error_code == IN_PROGRESS and own.rejoin_since_at_ms < 0:
         own.rejoin_since_at_ms = event.handled_at_ms

@@ -34,12 +34,12 @@ from kardia.observe.modern import (
     joining,
     leaves,
     removed,
+    sessions,
     silence,
     subscriptions,
 )
 from kardia.observe.moves import moves
 from kardia.observe.rebalance import emptied
-from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
 from kardia.observe.state.partitions import count, share_any, taken, together, without
@@ -241,9 +241,9 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
         stayed = joining.stayed_sure(facts, group, member, answered, at)
         if own.away_since_at_ms >= 0:
             groups.came_back(facts, group, member, own, at, stayed)
-    renew(facts, group, member, max(event.handled_at_ms, member.session_renewed_at_ms))
     if by is not None and not modern.by_records:
         member.doubtful_at_ms = NEVER
+    sessions.renew_by(facts, group, member, event)
     group.steady_at_ms = max(group.steady_at_ms, event.handled_at_ms)
     if not (modern.by_records and own.epoch == answered and modern.record_at_ms <= event.handled_at_ms + LATE_MS):
         if not modern.by_records and group.generation >= 0:
@@ -290,7 +290,7 @@ def _beats(facts: Facts, group: Group, event: Event) -> None:
     """The heartbeat of a member that is where its group is."""
     member, modern, at = group.members[event.member_id], group.modern, event.handled_at_ms
     who_broke.heard(member, event)
-    renew(facts, group, member, max(at, member.session_renewed_at_ms))
+    sessions.renew_by(facts, group, member, event)
     group.steady_at_ms = max(group.steady_at_ms, at)
     if modern is not None:
         modern.lower_at_ms = at

@@ -15,10 +15,11 @@ from typing import Any
 
 from kardia.events import Event, Kind
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode
+from kardia.observe.deadlines.handling import is_late, was_slow
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, groups
 from kardia.observe.requests.requests import renew
-from kardia.observe.state.group import Group
+from kardia.observe.state.group import Group, Member
 
 _RENEWS = {
     int(Kind.MODERN_HEARTBEAT): (ErrorCode.NONE,),
@@ -47,7 +48,18 @@ def renew_at_once(facts: Facts, group: Group, event: Event) -> None:
     member = group.members.get(event.member_id)
     stays = int((event.detail or {}).get("member_epoch", 0)) >= groups.JOINS
     if member is not None and stays and event.error_code in _RENEWS.get(event.kind, ()):
-        renew(facts, group, member, max(event.handled_at_ms, member.session_renewed_at_ms))
+        renew_by(facts, group, member, event)
+
+
+def renew_by(facts: Facts, group: Group, member: Member, event: Event) -> None:
+    """A request renews a session as it is handled. A broker that was slow to handle it did so at any instant meanwhile,
+    and the coordinator of a busy one at any instant up to the answer: then the deadline is in doubt."""
+    at = event.handled_at_ms
+    if at >= member.session_renewed_at_ms:
+        late = is_late(event.arrived_at_ms, at, event.decided_at_ms)
+        if was_slow(event.arrived_at_ms, at) or (late and facts.is_busy(at)):
+            member.doubtful_at_ms = at
+    renew(facts, group, member, max(at, member.session_renewed_at_ms))
 
 
 def _sessions(told: Mapping[str, Any] | None) -> dict[str, int]:
