@@ -38,7 +38,7 @@ PRODUCER: dict[str, Any] = {
 _NOT_ALLOWED = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 """The first of the idempotent producer that asks for its id, and may write to no topic."""
 
-_CREATE_WAIT_S = 30
+_CREATE_WAIT_S = 60
 
 _NAMES_NO_FACTOR = (
     KafkaError._UNSUPPORTED_FEATURE,
@@ -158,6 +158,13 @@ def ensure_topic(
                     f"create it by hand with {lanes} partitions, or allow this principal to; `kardia doctor` prints "
                     "the rights that are needed",
                 ) from None
+        except TimeoutError as error:
+            raise TopicError(
+                str(error),
+                f"{topic} at {bootstrap}",
+                f"a topic within {_CREATE_WAIT_S} s",
+                f"create it by hand with {lanes} partitions, or start the collector again when the brokers answer",
+            ) from None
         partitions = _partitions(admin, topic, bootstrap, wait_s, must_exist=True)
     if partitions != lanes:
         raise TopicError(
@@ -169,7 +176,8 @@ def ensure_topic(
 
 
 def create_topic(admin: AdminClient, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-    """Create a topic with the brokers' own replication factor. Raises KafkaException, also where it exists already.
+    """Create a topic with the brokers' own replication factor. Raises KafkaException, also where it exists already, and
+    TimeoutError where the brokers do not answer.
 
     A broker from 2.4 on takes its own factor when none is named (KIP-464); an older one is asked for it.
     """
@@ -181,8 +189,14 @@ def create_topic(admin: AdminClient, topic: str, partitions: int, config: Mappin
         _create(admin, NewTopic(topic, partitions, _replication_factor(admin), config=dict(config or {})))
 
 
-def _create(admin: AdminClient, topic: NewTopic) -> None:
-    admin.create_topics([topic])[topic.topic].result(timeout=_CREATE_WAIT_S)
+def _create(admin: AdminClient, topic: NewTopic, wait_s: float = _CREATE_WAIT_S) -> None:
+    try:
+        admin.create_topics([topic])[topic.topic].result(timeout=wait_s)
+    except TimeoutError:
+        raise TimeoutError(
+            f"the brokers have not created the topic {topic.topic} within {wait_s:.0f} s; see whether they are "
+            "up, and whether the machine is too busy for them, then start again"
+        ) from None
 
 
 def _replication_factor(admin: AdminClient) -> int:
