@@ -1,4 +1,4 @@
-"""Brokers that do not answer in time when a topic is to be created: an error with an empty text was all that was said."""
+"""Brokers that do not answer in time when a topic is to be created: an error with an empty text was all that came."""
 
 from __future__ import annotations
 
