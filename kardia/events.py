@@ -133,7 +133,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "queued_ms": _QUEUED,
     },
     Kind.HEARTBEAT: {
-        "throttle_ms": "float; for that long a quota mutes the connection",
+        "throttle_ms": "float; for that long a quota mutes the connection. Without either there is no detail",
         "queued_ms": _QUEUED,
     },
     Kind.LEAVE: {

@@ -53,6 +53,14 @@ def answered_later(scene: Scene, later_ms: float) -> None:
     scene.events[-1] = event._replace(decided_at_ms=at, logged_at_ms=at)
 
 
+def without_b(scene: Scene) -> None:
+    """The other member joins again, after b has left."""
+    scene.heartbeat(14_000, "a", error=27)
+    scene.joined(14_100, 2, {"a": 14_050}, instances={"a": "chair-a"})
+    scene.synced(14_110, "a")
+    scene.tick(17_000)
+
+
 def changed(scene: Scene, member: str, to: str) -> list[tuple[int, int]]:
     """(instant, bound) of the rows of `transitions` in which a member came or went."""
     rows = named("transitions", scene.known().rows["transitions"])
@@ -121,10 +129,7 @@ def test_a_member_left_at_any_time_up_to_its_answer(coordinator: str, later_ms: 
     scene = seats(coordinator)
     scene.leave(12_000, "b", reason="the consumer is being closed")
     answered_later(scene, later_ms)
-    scene.heartbeat(14_000, "a", error=27)
-    scene.joined(14_100, 2, {"a": 14_050}, instances={"a": "chair-a"})
-    scene.synced(14_110, "a")
-    scene.tick(17_000)
+    without_b(scene)
     bound = int(later_ms) if coordinator == "java" and later_ms > 10 else 0
     known = scene.known()
     (row,) = [row for row in standing("members", known.rows["members"]) if row["member_id"] == "b"]
@@ -141,10 +146,7 @@ def test_who_is_answered_as_in_a_stable_group_meanwhile_contradicts_nothing() ->
     scene.leave(12_000, "b")
     answered_later(scene, 84)
     scene.heartbeat(12_060, "a")
-    scene.heartbeat(14_000, "a", error=27)
-    scene.joined(14_100, 2, {"a": 14_050}, instances={"a": "chair-a"})
-    scene.synced(14_110, "a")
-    scene.tick(17_000)
+    without_b(scene)
     known = scene.known()
     assert known.alive() == {"a"}
     assert known.divergences() == 0
@@ -199,10 +201,7 @@ def test_a_member_left_while_its_request_was_handled(coordinator: str, took_ms: 
     scene = busy_seats(coordinator)
     scene.leave(12_000, "b", reason="the consumer is being closed")
     takes(scene, took_ms)
-    scene.heartbeat(14_000, "a", error=27)
-    scene.joined(14_100, 2, {"a": 14_050}, instances={"a": "chair-a"})
-    scene.synced(14_110, "a")
-    scene.tick(17_000)
+    without_b(scene)
     known = scene.known()
     left = (12_000, 0) if took_ms <= 10 else (12_000 - int(took_ms), int(took_ms))
     assert changed(scene, "b", "Absent") == [left]
@@ -269,10 +268,7 @@ def test_a_broker_that_is_young_and_not_busy_does_it_at_the_end(coordinator: str
     scene = seats(coordinator)
     scene.leave(12_000, "b", reason="the consumer is being closed")
     takes(scene, 49)
-    scene.heartbeat(14_000, "a", error=27)
-    scene.joined(14_100, 2, {"a": 14_050}, instances={"a": "chair-a"})
-    scene.synced(14_110, "a")
-    scene.tick(17_000)
+    without_b(scene)
     assert changed(scene, "b", "Absent") == [(12_000, 0)]
 
 
@@ -283,10 +279,7 @@ def test_a_request_that_stood_in_the_queue_is_done_at_once_when_it_is_taken() ->
         arrived_at_ms=START + 11_800,
         detail={**(scene.events[-1].detail or {}), "queued_ms": 199.5},
     )
-    scene.heartbeat(14_000, "a", error=27)
-    scene.joined(14_100, 2, {"a": 14_050}, instances={"a": "chair-a"})
-    scene.synced(14_110, "a")
-    scene.tick(17_000)
+    without_b(scene)
     assert changed(scene, "b", "Absent") == [(12_000, 0)]
 
 

@@ -40,7 +40,7 @@ def found_by_heartbeat(shard: Shard, group_id: str) -> tuple[ConsumerGroup, bool
     if classic is not None and classic.state is not GroupState.EMPTY:
         return _upgraded(shard, classic), True
     first = int(shard.behaviour.groups_start_at_one)
-    return ConsumerGroup(group_id, first, first, unwritten_epoch=first), True
+    return ConsumerGroup(group_id, first, first), True
 
 
 def take_place(shard: Shard, group: ConsumerGroup) -> None:

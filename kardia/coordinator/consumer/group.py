@@ -54,18 +54,16 @@ class ConsumerGroup:
     refreshed_epoch: int = 0
     over: ConsumerGroup | None = None
     """A group of the same name that memory had lost: its records stand where this one has written none of its own."""
-    unwritten_epoch: int = 0
-    """The epochs with which a group begins that is new: no record says them."""
 
-    def recall(self) -> None:
-        """What a load finds."""
+    def recall(self, unwritten_epoch: int) -> None:
+        """What a load finds. `unwritten_epoch`: with which a new group begins, and which no record says."""
         over, self.over = self.over, None
         if over is None:
             return
-        over.recall()
-        if self.group_epoch == self.unwritten_epoch:
+        over.recall(unwritten_epoch)
+        if self.group_epoch == unwritten_epoch:
             self.group_epoch, self.metadata = over.group_epoch, over.metadata
-        if self.assignment_epoch == self.unwritten_epoch:
+        if self.assignment_epoch == unwritten_epoch:
             self.assignment_epoch, self.assigned_at_ms = over.assignment_epoch, over.assigned_at_ms
         self.instances = over.instances | self.instances
 

@@ -76,7 +76,7 @@ def load(shard: Shard, operation: Load) -> None:
     shard.lost.clear()
     load_classic(shard.classic, operation)
     for group in shard.groups.values():
-        group.recall()
+        group.recall(int(shard.behaviour.groups_start_at_one))
         for member_id in shard.in_order(group.group_id, group.members):
             shard.arm_session(group.group_id, member_id)
             if group.members[member_id].state is MemberState.UNREVOKED:

@@ -12,7 +12,6 @@ from math import inf
 
 from kardia.certainty import Certainty, stands, weaker
 from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.deadlines.late import begun_by, earlier
 from kardia.observe.deadlines.missing import could_begin
 from kardia.observe.deadlines.phases import STAMP_MS, due_between, in_no_order
@@ -72,7 +71,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
         current.contested = rivalled or _is_contested(group, current, chosen, dropped)
         if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at_ms):
             chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
-        _by_what_broke(group, current, chosen, asked)
+        _by_what_broke(group, chosen, asked)
         if chosen.trigger == "static_replaced" and _may_wait_to_be_stored(current, chosen, asked, timers):
             chosen.certainty = weaker(chosen.certainty, "provisional")
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
@@ -90,15 +89,11 @@ def _may_wait_to_be_stored(current: Rebalance, seat: Cause, asked: list[Join], t
     return later < inf and not 0 <= current.rebalance_notified_at_ms < later
 
 
-def _by_what_broke(group: Group, current: Rebalance, chosen: Cause, asked: list[Join]) -> None:
+def _by_what_broke(group: Group, chosen: Cause, asked: list[Join]) -> None:
     """Who was heard by another connection before may have begun it by that one, in a JoinGroup that was never answered:
     at any time since, while the group was Stable."""
     for join in asked:
-        if (
-            join.member_id == chosen.member_id
-            and join.heard_before_ms >= 0
-            and came_in(current, join) == (chosen.at, chosen.by)
-        ):
+        if join.member_id == chosen.member_id and join.heard_before_ms >= 0 and join.came == (chosen.at, chosen.by):
             since = max(join.heard_before_ms, group.stable_at_ms, group.steady_at_ms)
             if since < chosen.at - STAMP_MS:
                 chosen.at, chosen.by = since, chosen.at if chosen.by is None else chosen.by
@@ -309,16 +304,6 @@ def _is_awaited(current: Rebalance, join: Join) -> bool:
     return waiting is not None and waiting.handled_at_ms < join.came[0] <= waiting.at_ms + STAMP_MS
 
 
-def came_in(current: Rebalance, join: Join) -> tuple[float, float | None]:
-    """Between which instants a JoinGroup took effect, as far as the others that were answered with it show: a line that
-    is written late makes all of its request seem later (2.7.2 beside others on two cores: 37 ms)."""
-    at, by = join.came
-    late_ms = join.answered_at_ms - current.joined_at_ms
-    if current.joined_at_ms < 0 or join.answered_at_ms < 0 or late_ms <= AT_ONCE_MS:
-        return at, by
-    return at - late_ms, at if by is None else by
-
-
 def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
     """What a JoinGroup means when it comes first (`doJoinGroup`: new member, static one, leader, follower)."""
     if join.replaces:
@@ -340,5 +325,5 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
     if trigger == "metadata_changed" and join.member_id == group.leader and not _is_awaited(current, join):
         # By another connection than before it may have sent the assignment, unseen.
         certainty = "provisional" if join.heard_before_ms >= 0 else certainty
-    at, by = came_in(current, join)
+    at, by = join.came
     return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty, by)

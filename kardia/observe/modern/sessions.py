@@ -56,8 +56,8 @@ def renew_by(facts: Facts, group: Group, member: Member, event: Event) -> None:
     and the coordinator of a busy one at any instant up to the answer: then the deadline is in doubt."""
     at = event.handled_at_ms
     if at >= member.session_renewed_at_ms:
-        late = is_late(event.arrived_at_ms, at, event.decided_at_ms)
-        if was_slow(event.arrived_at_ms, at) or (late and facts.is_busy(at)):
+        slow = was_slow(event.arrived_at_ms, at)
+        if slow or (is_late(event.arrived_at_ms, at, event.decided_at_ms) and facts.is_busy(at)):
             member.doubtful_at_ms = at
     renew(facts, group, member, max(at, member.session_renewed_at_ms))
 

@@ -401,7 +401,7 @@ def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[
     new = [join for join in joins.values() if join.is_new and join.member_id in group.members]
     for join in sorted(new, key=lambda item: (item.handled_at_ms, item.member_id)):
         cause = "static_replaced" if join.replaces else "member_joined"
-        at, by = causes.came_in(current, join)
+        at, by = join.came
         observer.emit_transition(group, at, join.member_id, "Absent", "Member", cause, "exact", by)
         sure: Certainty = "exact" if join.since < 0 else "inferred"
         observer.emit_member(group, group.members[join.member_id], join.handled_at_ms if join.since >= 0 else at, sure)

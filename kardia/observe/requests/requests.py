@@ -271,10 +271,11 @@ def _synced(observer: Facts, group: Group, member: Member, event: Event, at: flo
     """A SyncGroup was answered with an assignment."""
     assignments = (event.detail or {}).get("assignments") or ()
     leads = bool(assignments) or event.member_id == group.leader
+    taken_at_ms, hardly_waited = taken_at(event), at - event.handled_at_ms <= STAMP_MS
+    slow = hardly_waited and was_slow(taken_at_ms, event.handled_at_ms)
     if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
-        slow = at - event.handled_at_ms <= STAMP_MS and was_slow(taken_at(event), event.handled_at_ms)
-        slow = slow and observer.is_busy(event.handled_at_ms)
-        rebalance.on_assigned(observer, group, at, taken_at(event) if slow else None)
+        since = taken_at_ms if slow and observer.is_busy(event.handled_at_ms) else None
+        rebalance.on_assigned(observer, group, at, since)
         costs.take_assignment(group, assignments)
     member.synced_generation = event.generation_id
     served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at_ms
@@ -282,10 +283,8 @@ def _synced(observer: Facts, group: Group, member: Member, event: Event, at: flo
     if observer.coordinator in row.coordinators:
         renew(observer, group, member, at)
         observer.watch(group, member)  # until then its silence was none, and it was to be looked at later
-    if was_slow(taken_at(event), event.handled_at_ms):
-        member.doubtful_at_ms = member.session_renewed_at_ms
-    hardly_waited = at - event.handled_at_ms <= STAMP_MS
-    if not leads and hardly_waited and not (served_stable and event.handled_at_ms > group.stable_at_ms + STAMP_MS):
+    surely_stable = served_stable and event.handled_at_ms > group.stable_at_ms + STAMP_MS
+    if slow or (not leads and hardly_waited and not surely_stable):
         member.doubtful_at_ms = member.session_renewed_at_ms
     polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
 

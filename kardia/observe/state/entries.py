@@ -55,13 +55,13 @@ class SentBack(NamedTuple):
 class HeardLate(NamedTuple):
     """A heartbeat that was answered some ms after it had been taken: it renewed at some instant between the two."""
 
-    since_ms: float
+    taken_at_ms: float
     answered_at_ms: float
     """What counts as when it renewed."""
 
     @property
     def width_ms(self) -> float:
-        return self.answered_at_ms - self.since_ms
+        return self.answered_at_ms - self.taken_at_ms
 
 
 class Waited(NamedTuple):

@@ -260,8 +260,6 @@ class Join(Compact):
     begun_at_ms: float = NEVER
     """The earliest that it took effect, and `done_by` the latest, where a broker was slow to handle it (`handling`)."""
     done_by: float | None = None
-    answered_at_ms: float = NEVER
-    """When it was answered, by its line: later than others of its burst if that was written late (`causes.came_in`)."""
 
     @property
     def came_by(self) -> float:

@@ -77,7 +77,9 @@ class Scenario:
     def plain(self) -> bool:
         """Whether the evidence is complete and the brokers are well: then everything can be known."""
         stands_still = self.stops or self.stalls or self.asleep
-        upset = self.moves or self.restarts or self.outages or stands_still or self.quiet or self.reloads
+        upset = (
+            self.starved or self.moves or self.restarts or self.outages or stands_still or self.quiet or self.reloads
+        )
         less = bool(self.protocol) and not (self.tells_session and self.requests and self.records)
         return not (self.blind or upset or less)
 
@@ -245,6 +247,6 @@ SCENARIOS = {
         Scenario("reloads", "a coordinator gives groups up and loads them, within 0.4 s", 0, reloads=True),
     )
 }
-"""By name. Those with share 0 are played on request only: the request log cannot show what they do."""
+"""By name. Those with share 0 are played on request only, as the request log cannot show all of what they do."""
 
 PLAIN = SCENARIOS["requests"]

@@ -33,7 +33,7 @@ def plan(cluster: Cluster, stories: dict[str, GroupStory], scenario: Scenario, s
     if scenario.stalls:
         _plan_stalls(cluster, stories, chance, end_ms)
     if scenario.starved:
-        _plan_hunger(cluster, chance, end_ms)
+        _plan_starvation(cluster, chance, end_ms)
     if scenario.asleep:
         _plan_sleeps(cluster, stories, chance, end_ms)
     if scenario.records and scenario.protocol not in ("share", "streams"):
@@ -74,7 +74,7 @@ def _plan_stops(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
         at_ms += for_ms + chance.uniform(8_000, 20_000)
 
 
-def _plan_hunger(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
+def _plan_starvation(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
     """Neighbours take the processor of a broker again and again."""
     at_ms = START_MS + chance.uniform(1_000, 10_000)
     while at_ms < end_ms - 5_000:
