@@ -268,8 +268,8 @@ REBALANCES = Table(
         _l(
             "completed_bound_ms",
             "the same for `joined_at_ms` and `completed_at_ms`: they may be so much later where no answer shows them, "
-            "because nobody was left, or `completed_at_ms` where a busy broker was slow with the assignment; null while "
-            "it lasts, and where nothing that was seen says how much",
+            "because nobody was left, or `completed_at_ms` where a busy broker was slow with the assignment; null "
+            "while it lasts, and where nothing that was seen says how much",
         ),
         Column(
             "withdrawn",
