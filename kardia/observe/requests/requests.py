@@ -272,9 +272,9 @@ def _synced(observer: Facts, group: Group, member: Member, event: Event, at: flo
     assignments = (event.detail or {}).get("assignments") or ()
     leads = bool(assignments) or event.member_id == group.leader
     taken_at_ms, hardly_waited = taken_at(event), at - event.handled_at_ms <= STAMP_MS
-    slow = hardly_waited and was_slow(taken_at_ms, event.handled_at_ms)
+    slow = was_slow(taken_at_ms, event.handled_at_ms)
     if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
-        since = taken_at_ms if slow and observer.is_busy(event.handled_at_ms) else None
+        since = taken_at_ms if slow and hardly_waited and observer.is_busy(event.handled_at_ms) else None
         rebalance.on_assigned(observer, group, at, since)
         costs.take_assignment(group, assignments)
     member.synced_generation = event.generation_id
