@@ -7,6 +7,7 @@ Kafka's log lines cost nothing. Made-up member ids are the caller's: `Ids` repla
 from __future__ import annotations
 
 import uuid
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,9 @@ def _library() -> Path:
     raise RuntimeError(f"the Java runtime in {home} has no libjvm to load; install a full Java 17 or newer runtime")
 
 
+@cache
 def jclass(name: str) -> Any:
-    """A Java class by its full name."""
+    """A Java class by its full name. Raises TypeError when there is none."""
     return jpype.JClass(name)
 
 
