@@ -45,7 +45,7 @@ class Kind:
 
 _POLL = "max.poll.interval.ms=8000"
 
-WITHOUT_ZOOKEEPER = (2, 8, 0)
+WITHOUT_ZOOKEEPER = (3, 0, 0)
 """Brokers since then make a cluster here; before each has a ZooKeeper of its own, which lets no broker come back before
 its session there is over."""
 

@@ -167,8 +167,6 @@ def main() -> int:
         parser.error(
             f"--version {version}: no {given.protocol} groups in it; expected one of {', '.join(kind.versions)}"
         )
-    if given.markdown and given.protocol != "classic":
-        parser.error("--markdown: the page tells of classic groups only")
     if given.history is not None:
         keep = [int(one) for one in given.keep.split(",")] if given.keep else None
         found = replay(version, given.seed, given.history, keep, given.protocol)
