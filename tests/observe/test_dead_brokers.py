@@ -89,6 +89,29 @@ def test_a_broker_that_wrote_on_for_less_than_a_timer_may_be_late_may_have_died_
     assert scene.known().ended() == {"a": (12_000, "session_expired", certainty)}
 
 
+def test_sessions_that_were_over_before_the_join_phase_ended_are_sure_though_the_broker_died_soon_after() -> None:
+    """Two static members are killed, a third leaves, and the phase ends by the later one's session, 1.4 s before the
+    broker's last line. That it wrote the end of the phase shows that it was not down while they ran out."""
+    scene = Scene()
+    scene.connects(5)
+    seats = {"a": "seat-a", "b": "seat-b"}
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0, "c": 0.0}, first=("a", "b", "c"), leader="c", instances=seats)
+    scene.synced(3_010, "c", "a", "b")
+    scene.heartbeats(6_000, 9_001, "a", "c")
+    scene.heartbeats(6_400, 9_401, "b")
+    scene.leave(9_500, "c")
+    scene.member_id_required(10_000, "d")
+    for at in range(10_000, 20_800, 200):
+        scene.fetch(at, "somebody")
+    scene.joined(19_401, 2, {"d": 10_001.0})
+    scene.synced(19_405, "d")
+    scene.fetch(20_800, "somebody")
+    scene.tick(44_000, last_line=43_900, silences=[[20_800, 43_900]])
+    ended = scene.known().ended()
+    assert ended["a"] == (19_000, "session_expired", "exact")
+    assert ended["b"][1:] == ("session_expired", "exact")
+
+
 def test_heartbeats_that_were_answered_while_the_group_was_loaded_renew_nothing() -> None:
     """Its restart shows by new connections, and only after b was heard: until something else than a heartbeat is
     answered, sessions may run from the load."""
@@ -124,6 +147,38 @@ def test_a_rebalance_that_was_lost_with_its_coordinator_has_no_timers() -> None:
     said = [(row["group_id"], row["generation_after"]) for row in known.rebalances()]
     assert sorted(said) == [("g", 1), ("g", 2), ("other", 1)]
     assert known.ended() == {}
+
+
+def test_a_generation_that_was_lost_is_formed_again_though_its_broker_answered_before_its_restart_was_known() -> None:
+    """Generation 2 waited for its leader's assignment when the broker died. It hands an id out to c, then the number of
+    x's connection shows that it was restarted, and then c is answered with another generation 2."""
+    scene = Scene("other")
+    scene.connects(5)
+    scene.joined(2_000, 1, {"x": 0.0}, first=("x",))
+    scene.synced(2_010, "x")
+    scene.group = "g"
+    scene.joined(3_000, 1, {"a": 0.0}, first=("a",))
+    scene.synced(3_010, "a")
+    scene.heartbeats(6_000, 9_001, "a")
+    scene.member_id_required(9_100, "b")
+    scene.joined(9_400, 2, {"a": 9_390.0, "b": 9_102.0}, leader="a")
+    scene.heartbeat(9_500, "x", group="other", generation=1)
+    silent_to(scene, 9_600, 14_000)
+    scene.connects(1)
+    scene.member_id_required(14_000, "c")
+    scene.tick(15_000, last_line=14_000, silences=[[9_500, 14_000]])
+    scene.heartbeat(16_000, "x", group="other", generation=1)
+    scene.tick(17_000, last_line=16_000)
+    scene.joined(23_900, 2, {"c": 14_010.0})
+    scene.synced(23_910, "c")
+    scene.heartbeat(25_000, "x", group="other", generation=1)
+    scene.heartbeats(26_000, 30_000, "c")
+    scene.tick(30_000)
+    known = scene.known()
+    said = [row for row in known.rebalances() if row["group_id"] == "g" and row["generation_after"] == 2]
+    assert [(row["generation_before"], row["started_at_ms"] - START) for row in said] == [(1, 9_102), (1, 14_010)]
+    assert known.alive() == {"x", "c"}
+    assert set(known.ended()) == {"a", "b"}
 
 
 @pytest.mark.parametrize("number", [1, 5, 6])

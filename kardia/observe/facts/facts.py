@@ -166,10 +166,11 @@ class Facts:
         """Whether the broker logged nothing at all for some time between two instants."""
         return any(since < end and begin < to for since, to in self.silences.get(broker, ()))
 
-    def is_broken(self, broker: str, since: float, until: float) -> bool:
+    def is_broken(self, broker: str, since: float, until: float, *, seen: bool = False) -> bool:
         """Whether the broker may have been down or have stood still between two instants, so that a timer begun at the
-        first need not have fired at the second."""
-        return any(begin - FLUSHED_MS < until and since < end for begin, end in self.silences.get(broker, ()))
+        first need not have fired at the second. `seen`: a later line shows that it had, whatever lines are missing."""
+        missing_ms = 0.0 if seen else FLUSHED_MS
+        return any(begin - missing_ms < until and since < end for begin, end in self.silences.get(broker, ()))
 
     def were_late_together(self, broker: str, first_due: float, second_due: float) -> bool:
         """Whether the broker logged nothing from before the first of two deadlines to after the second: if it stood
@@ -203,7 +204,8 @@ class Facts:
         over_at = min(over_at, latest)
         if member.is_unsure(session_renewed_at_ms) or session_renewed_at_ms <= group.unsure_to:
             return over_at, "provisional"
-        return over_at, "provisional" if self.is_broken(group.broker, session_renewed_at_ms, deadline) else "exact"
+        broken = self.is_broken(group.broker, session_renewed_at_ms, deadline, seen=True)
+        return over_at, "provisional" if broken else "exact"
 
     def over_from(self, group: Group, member: Member, session_renewed_at_ms: float) -> float:
         """The earliest that a session was over that ran from an instant. One that runs from a load, which is taken for

@@ -84,7 +84,8 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Miss
         return Dropped(member, min(over_from, over_at), ended_at, "session_expired", "provisional")
     # 6. Its session ran anew since its broker was down or stood still, or its timer was late. Nobody joined at this
     # instant: the phase ended by it.
-    if timers.by_session and timers.unasked and observer.is_broken(group.broker, armed, timers.session_at):
+    broken = observer.is_broken(group.broker, armed, timers.session_at, seen=True)
+    if timers.by_session and timers.unasked and broken:
         return Dropped(member, ended_at, None, "session_expired", "provisional")
     # 7. One timer was due, or one well before the other.
     if timers.by_session or timers.by_phase:

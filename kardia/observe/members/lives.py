@@ -123,7 +123,7 @@ def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
         or over.member.renewed_unseen
         or 0 <= began <= max(group.unsure_to, group.gap_at_ms)
     )
-    since_load = since_load or facts.is_broken(group.broker, began, over.ended_at_ms)
+    since_load = since_load or facts.is_broken(group.broker, began, over.ended_at_ms, seen=True)
     # What was heard says that it ended, and not when, unless it is the instant of its own timer.
     since_load = since_load or 0 <= over.member.session_renewed_at_ms <= group.unsure_to
     if over.cause != "session_expired" or over.rivalled or since_load:

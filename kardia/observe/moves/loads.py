@@ -73,6 +73,16 @@ def restore(facts: Facts, group: Group, at: float) -> None:
         facts.move(group, at, GroupState.EMPTY, "coordinator_loaded", "provisional")
 
 
+def is_lost(group: Group, begin: float, end: float) -> bool:
+    """Whether a rebalance that was under way when its coordinator died, between two instants, is held still: nothing
+    that was read since is of another one."""
+    current = group.rebalance
+    if current is None or group.modern is not None or group.stored is None:
+        return False
+    last = max(current.started_at_ms, current.rebalance_notified_at_ms, current.joined_at_ms)
+    return group.state in (GroupState.PREPARING, GroupState.COMPLETING) and last <= begin < end
+
+
 def was_stored(group: Group, event: Event) -> bool:
     """Whether a JoinGroup shows that a generation that a load took back had been stored: whoever was in it is answered
     at once, as in a Stable group. The last one to join a new generation of that number would be, too."""

@@ -287,6 +287,11 @@ def begun_anew(facts: Facts, group: Group, begin: float, end: float) -> None:
         member.connection = member.heard_on = member.heard_before_on = ""
     loads.take_back_since(facts, group, begin, end)
     if loads.has_answered_since(group, end):
+        if loads.is_lost(group, begin, end):
+            # Ids that were handed out since are all that it has answered which stays.
+            handed_out = {one: held for one, held in group.pending.items() if held.handed_out_at_ms >= end}
+            reload(facts, group, end - 1.0, "provisional")
+            group.pending.update(handed_out)
         # It has answered since, but what it answered may have been heartbeats, before it had loaded the group.
         group.loaded_at_ms = max(group.loaded_at_ms, end - 1.0)
         group.unproven_at_ms = max(group.unproven_at_ms, loads.heard_at_ms(group))
