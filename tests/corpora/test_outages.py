@@ -82,8 +82,8 @@ def test_what_was_ever_said_for_sure_of_the_begin_of_a_rebalance_stands_in_serve
             near = [(first, last) for group, first, last in true if group == row["group_id"]]
             # A first JoinGroup of a broker just started waits for classes to load before it takes effect.
             within_ms = WITHIN_MS if row["generation_before"] else 20 * WITHIN_MS
-            at_ms = row["started_at_ms"]
-            assert any(first - within_ms <= at_ms <= last + within_ms for first, last in near), (row["group_id"], row)
+            at_ms, by_ms = row["started_at_ms"], row["started_at_ms"] + (row["at_bound_ms"] or 0)
+            assert any(first - within_ms <= by_ms and at_ms <= last + within_ms for first, last in near), row
 
 
 @pytest.mark.parametrize("reading", READINGS)

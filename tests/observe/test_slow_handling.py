@@ -188,10 +188,9 @@ def test_a_java_coordinator_that_was_slow_took_it_into_a_rebalance_at_any_time_b
     if coordinator == "java" and took_ms > 10:
         by = 12_300
     assert ended(scene, "b")[:2] == (begun, by - begun)
-    came = (12_020, by - 12_020)  # who comes into a rebalance of a broker that is not busy does so then, or later
-    assert changed(scene, "b2", "Member") == [came]
+    assert changed(scene, "b2", "Member") == [(begun, by - begun)]
     (row,) = [row for row in standing("members", scene.known().rows["members"]) if row["member_id"] == "b2"]
-    assert (row["joined_at_ms"] - START, row["at_bound_ms"]) == came
+    assert (row["joined_at_ms"] - START, row["at_bound_ms"]) == (begun, by - begun)
 
 
 @pytest.mark.parametrize("took_ms", TOOK)
@@ -262,14 +261,20 @@ def test_a_session_runs_from_any_instant_while_its_heartbeat_was_handled(took_ms
     assert sure == ("provisional" if slow else "exact")
 
 
+@pytest.mark.parametrize(("later_ms", "came"), [(0, (2_000, 0)), (600, (2_551, 49))])
 @pytest.mark.parametrize("coordinator", ["java", "scala"])
-def test_a_broker_that_is_young_and_not_busy_does_it_at_the_end(coordinator: str) -> None:
-    """It loads classes first: 34 to 80 ms were recorded of 2.3.1, 3.9.2 and others."""
-    scene = seats(coordinator)
-    scene.leave(12_000, "b", reason="the consumer is being closed")
+def test_a_broker_that_is_young_and_not_busy_does_it_at_the_end(
+    coordinator: str, later_ms: int, came: tuple[int, int]
+) -> None:
+    """It loads classes first: 34 to 80 ms were recorded of 2.3.1, 3.9.2 and others. After its first seconds it has no
+    reason to be slow but others that take the processor: 16, 78 and 90 ms before the end in recordings."""
+    scene = Scene(coordinator=coordinator)
+    scene.joined(1_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"))
+    scene.synced(1_010, "a", "b")
+    scene.leave(2_000 + later_ms, "b", reason="the consumer is being closed")
     takes(scene, 49)
     without_b(scene)
-    assert changed(scene, "b", "Absent") == [(12_000, 0)]
+    assert changed(scene, "b", "Absent") == [came]
 
 
 def test_a_request_that_stood_in_the_queue_is_done_at_once_when_it_is_taken() -> None:

@@ -234,6 +234,11 @@ class Facts:
         """Whether the broker at hand was busy at an instant."""
         return busy.is_busy(self.queued, self.broker, at)
 
+    def loads_classes(self, at: float) -> bool:
+        """Whether a slow request about a group took effect at the end of its handling at an instant, because the broker
+        at hand was young, not because it was busy."""
+        return at <= self.began_at + busy.YOUNG_MS and not self.is_busy(at)
+
     def silence_shown_at(self, broker: str, member: Member, now: float) -> float:
         """When it shows that a member was silent up to its deadline, where that is later than the deadline; else NEVER.
         The broker stood still then and goes on later, or answers waited so long, after they had been handled, that a

@@ -233,7 +233,7 @@ def _came_between(observer: Facts, open_rebalance: Rebalance, event: Event) -> t
     the end of 80 ms in its handler, as it had loaded classes; a busy one at the begin of 90. A line that is written
     late makes all of its request seem later than it was: the first of the burst shows by how much (2.7.2: 37 ms)."""
     came_at, by = took_effect(event, observer.coordinator, waited=True)
-    if by is not None and not observer.is_busy(event.handled_at_ms):
+    if by is not None and observer.loads_classes(event.handled_at_ms):
         came_at, by = event.handled_at_ms, by if by > event.handled_at_ms + STAMP_MS else None
     late_ms = event.decided_at_ms - open_rebalance.joined_at_ms
     if open_rebalance.joined_at_ms < 0 or late_ms <= AT_ONCE_MS:

@@ -274,7 +274,7 @@ def _synced(observer: Facts, group: Group, member: Member, event: Event, at: flo
     taken_at_ms, hardly_waited = taken_at(event), at - event.handled_at_ms <= STAMP_MS
     slow = was_slow(taken_at_ms, event.handled_at_ms)
     if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
-        since = taken_at_ms if slow and hardly_waited and observer.is_busy(event.handled_at_ms) else None
+        since = None if not (slow and hardly_waited) or observer.loads_classes(event.handled_at_ms) else taken_at_ms
         rebalance.on_assigned(observer, group, at, since)
         costs.take_assignment(group, assignments)
     member.synced_generation = event.generation_id
@@ -318,7 +318,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
         return
     begun_at_ms, by = (at, None) if served else took_effect(event, observer.coordinator)
     if by is not None:
-        as_early = at <= event.handled_at_ms and observer.is_busy(event.handled_at_ms)
+        as_early = at <= event.handled_at_ms and not observer.loads_classes(event.handled_at_ms)
         at = begun_at_ms if as_early else max(begun_at_ms, min(at, by))
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         member_id = asked_id or group.instances.get(instance_id or "", "")
