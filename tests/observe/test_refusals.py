@@ -275,3 +275,28 @@ def test_who_is_said_to_have_ended_by_silence_had_its_seat_taken_before() -> Non
     scene.synced(21_010, "a", "b3")
     scene.tick(24_000)
     assert scene.known().ended()["b"][:2] == (15_000, "static_replaced")
+
+
+@pytest.mark.parametrize(("told_at", "certainty"), [(5_191, "inferred"), (5_188, "exact")])
+def test_whose_seat_was_taken_by_a_process_that_was_removed_while_it_waited_was_replaced(
+    told_at: float, certainty: str
+) -> None:
+    """2.7.2, seen after a restart: a static member came back under a new id, and an administrator removed it, by its
+    instance id, before the rebalance was over. The one before was not removed. A waiting JoinGroup of the Scala
+    coordinator shows the rebalance however short it waited: a refusal at once waits for nothing."""
+    scene = Scene(coordinator="scala")
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), instances={"a": "seat"})
+    scene.synced(3_010, "a", "b")
+    if told_at > 5_190:
+        scene.leave(5_190, "", instance="seat", client="admin")
+    refused(scene, told_at, 5_000, "", 25, instance="seat")
+    if told_at < 5_190:  # who is removed is answered before who removes
+        scene.leave(5_190, "", instance="seat", client="admin")
+    refused(scene, 5_192, 4_900, "c", 25)
+    scene.joined(6_000, 2, {"b": 5_900.0, "d": 5_800.0}, first=("d",))
+    scene.synced(6_010, "b", "d")
+    scene.tick(7_000)
+    known = scene.known()
+    assert known.ended()["a"] == (5_000, "static_replaced", certainty)
+    last = known.rebalances()[-1]
+    assert last["started_at_ms"] - START == 4_900

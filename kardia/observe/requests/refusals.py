@@ -10,20 +10,22 @@ from __future__ import annotations
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event
-from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
+from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS, Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
+from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.members.identity import identify
 from kardia.observe.rebalance import signs
 from kardia.observe.state.group import NEVER, Cause, Group, Join, Member, Rebalance
+from kardia.tables import LEAVE_CAUSES
 
 WAITED_MS = 500.0
-"""A JoinGroup answered that late was waiting: an answer at once takes some ms, also where the coordinator has a queue
-of its own (Java)."""
+"""A JoinGroup answered that late by a Java coordinator was waiting: an answer at once stands in its queue for some ms.
+Scala's is answered in the handler, and waits for nothing."""
 
 _BY_JOIN = frozenset({"member_joined", "metadata_changed", "leader_rejoined", "static_replaced"})
 """Triggers that are a JoinGroup."""
@@ -50,11 +52,13 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
     # A first JoinGroup is told 82 only if it was let in, and another process took the place that it waited in.
     let_in = error == ErrorCode.FENCED_INSTANCE_ID and not event.member_id
     let_in = let_in and bool((event.detail or {}).get("assigned_member_id"))
-    told_late = error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID) and waited_ms >= WAITED_MS
+    at_least_ms = AT_ONCE_MS if observer.coordinator is Coordinator.SCALA else WAITED_MS
+    told_late = error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID) and waited_ms >= at_least_ms
     if let_in or told_late:
         note_waiting(observer, group, event, at)
         if error == ErrorCode.UNKNOWN_MEMBER_ID:
             _note_new(observer, group, event, at)
+            _note_removed_seat(observer, group, event)
 
 
 def note_waiting(observer: Facts, group: Group, event: Event, at: float) -> None:
@@ -125,6 +129,20 @@ def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:
     if not -observer.settings.tolerance_ms <= waited_ms - NEW_MEMBER_JOIN_TIMEOUT_MS <= LATE_MS:
         return
     _note_life(observer, group, event, at, "join_timeout", "", "exact")
+
+
+def _note_removed_seat(observer: Facts, group: Group, event: Event) -> None:
+    """A static process was let in without an id, and its seat was given up by somebody else while it waited: who had
+    the seat before had been replaced by it. The id that it was given stands in no answer."""
+    if event.member_id or not event.group_instance_id:
+        return
+    holder = group.members.get(group.instances.get(event.group_instance_id, ""))
+    if holder is not None:  # the line of the LeaveGroup that gave the seat up is still to come
+        end_the_seated(observer, group, holder, event.handled_at_ms)
+        return
+    over = group.last_in_seat(event.group_instance_id)
+    if over is not None and over.cause in LEAVE_CAUSES and over.ended_at_ms >= event.handled_at_ms:
+        lives.correct(observer, group, over, event.handled_at_ms, "static_replaced", "inferred")
 
 
 def _note_life(
