@@ -228,7 +228,9 @@ def _sample(group: GroupView, row: Any) -> None:
     if row.group_state == settled.to_state:
         group.ahead = None
     elif ahead is None or ahead.name != row.group_state:
-        group.ahead = StateNow(str(row.group_state), row.at_ms, "seen, its cause is not known yet", "provisional")
+        told = row.awaited_since_at_ms
+        since = row.at_ms if told is None or told <= settled.at_ms else min(told, row.at_ms)
+        group.ahead = StateNow(str(row.group_state), since, "seen, its cause is not known yet", "provisional")
 
 
 def _order(row: Any) -> tuple[int, int]:

@@ -386,4 +386,4 @@ def _sign(poll: Answer | None) -> Text:
     if not poll or poll["evidence"] == "none":
         return Text("-")
     bound_ms = poll["error_bound_ms"]
-    return Text(words.name(poll["evidence"]) + (f" -{words.span(bound_ms)}" if bound_ms else ""))
+    return Text(words.name(poll["evidence"]) + (f", up to {words.span(bound_ms)} before" if bound_ms else ""))

@@ -38,6 +38,7 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
         known = f"the state of the group at this instant; {who}" if there else "the group at this instant"
         return Sentence(at_ms, kind, f"Nothing is known of {known}.", "unknown")
     last = changes[-1]
+    ahead = _ahead(material, at_ms, last)
     number = spoken.number_at(material, at_ms, last)
     generation = f" in {spoken.unit(spoken.at(material, at_ms))} {number}" if number is not None else ""
     since = words.clock(last["at_ms"], at_ms)
@@ -47,8 +48,33 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     )
     unsure = {"inferred": " (Inferred.)", "provisional": " (This may change.)", "unknown": " (Not sure.)"}
     member_ids = tuple(life["member_id"] for life in there)
+    if ahead is not None:
+        text = (
+            f"The group was {words.name(ahead['group_state'])}{generation} since {words.clock(_seen_by(ahead), at_ms)} or "
+            f"before, {who}. Who began the rebalance is known when it is over: a JoinGroup is logged with its answer."
+            f"{_waits(material, at_ms)}"
+        )
+        return Sentence(at_ms, kind, text, "provisional", member_ids)
     text += unsure.get(last["certainty"], "")
     return Sentence(at_ms, kind, text, last["certainty"], member_ids, evidence.of(last))
+
+
+def _ahead(material: Material, at_ms: int, last: Row) -> Row | None:
+    """The first row of health that shows a state which no change has told yet: a classic group prepares a rebalance, and
+    whoever began it has not been answered."""
+    after = [row for row in material.health if last["at_ms"] < row["at_ms"] <= at_ms]
+    latest = max(after, key=lambda row: int(row["at_ms"]), default=None)
+    if latest is None or latest["at_ms"] < at_ms - SEEN_WITHIN_MS or latest["known_at_ms"] <= last["known_at_ms"]:
+        return None
+    if latest["group_state"] != "PreparingRebalance" or last["to_state"] == latest["group_state"]:
+        return None
+    return min((row for row in after if row["group_state"] == latest["group_state"]), key=_seen_by)
+
+
+def _seen_by(row: Row) -> int:
+    """When a member was told of the rebalance, or else was seen in it."""
+    told_ms = row.get("awaited_since_at_ms")
+    return int(row["at_ms"] if told_ms is None else told_ms)
 
 
 def members_at(material: Material, at_ms: int) -> list[Row]:

@@ -283,6 +283,27 @@ def test_a_rebalance_under_way_says_whom_it_waits_for_and_until_when_at_the_late
     assert "The rebalance waited" not in present.state(known, T + 22_000).text
 
 
+def test_a_rebalance_that_only_members_have_been_told_of_is_one_that_goes_on() -> None:
+    """Whoever began it waits in a JoinGroup, which is logged when the join phase is over: no change tells it before."""
+    given = {"group_state": "PreparingRebalance", "awaited_since_at_ms": T + 9_000, "awaited_until_at_ms": T + 69_000}
+    changes = [transition(1, 0, "Stable", known_at_ms=T)]
+    rows = [
+        health("a", 8_000, known_at_ms=T + 8_000),
+        health("a", 20_000, known_at_ms=T + 20_000, group_state="PreparingRebalance"),
+        health("b", 20_000, known_at_ms=T + 20_000, **given),
+    ]
+    known = material(transitions=changes, lives=[life("a", 0), life("b", 0)], health=rows)
+    told = present.state(known, T + 21_000)
+    assert f"was PreparingRebalance in generation 3 since {words.clock(T + 9_000, T)} or before" in told.text
+    assert "The rebalance waited for b since " in told.text
+    assert told.certainty == "provisional"
+    assert "was Stable" in present.state(known, T + 8_500).text
+    assert "was Stable" in present.state(known, T + 60_000).text, "it was seen too long ago"
+    later = [*changes, transition(2, 19_000, "CompletingRebalance", known_at_ms=T + 30_000)]
+    over = material(transitions=later, lives=[life("a", 0), life("b", 0)], health=rows)
+    assert "was CompletingRebalance" in present.state(over, T + 21_000).text, "what became known later counts"
+
+
 def test_whom_a_rebalance_waited_for_is_told_by_its_ledger_once_it_is_over() -> None:
     """By then b seemed to be waited for; it had asked already, unseen, and a was."""
     given = {"awaited_since_at_ms": T + 10_000, "awaited_until_at_ms": T + 70_000}
