@@ -50,8 +50,8 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     member_ids = tuple(life["member_id"] for life in there)
     if ahead is not None:
         text = (
-            f"The group was {words.name(ahead['group_state'])}{generation} since {words.clock(_seen_by(ahead), at_ms)} or "
-            f"before, {who}. Who began the rebalance is known when it is over: a JoinGroup is logged with its answer."
+            f"The group was {words.name(ahead['group_state'])}{generation} since {words.clock(_seen_by(ahead), at_ms)} "
+            f"or before, {who}. Who began the rebalance is known when it is over: a JoinGroup is logged with its answer."
             f"{_waits(material, at_ms)}"
         )
         return Sentence(at_ms, kind, text, "provisional", member_ids)
@@ -60,8 +60,8 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
 
 
 def _ahead(material: Material, at_ms: int, last: Row) -> Row | None:
-    """The first row of health that shows a state which no change has told yet: a classic group prepares a rebalance, and
-    whoever began it has not been answered."""
+    """The first row of health that shows a state which no change has told yet: a classic group prepares a rebalance,
+    and whoever began it has not been answered."""
     after = [row for row in material.health if last["at_ms"] < row["at_ms"] <= at_ms]
     latest = max(after, key=lambda row: int(row["at_ms"]), default=None)
     if latest is None or latest["at_ms"] < at_ms - SEEN_WITHIN_MS or latest["known_at_ms"] <= last["known_at_ms"]:
