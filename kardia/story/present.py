@@ -51,8 +51,8 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     if ahead is not None:
         text = (
             f"The group was {words.name(ahead['group_state'])}{generation} since {words.clock(_seen_by(ahead), at_ms)} "
-            f"or before, {who}. Who began the rebalance is known when it is over: a JoinGroup is logged with its answer."
-            f"{_waits(material, at_ms)}"
+            f"or before, {who}. Who began the rebalance is known when it is over: a JoinGroup is logged with its "
+            f"answer.{_waits(material, at_ms)}"
         )
         return Sentence(at_ms, kind, text, "provisional", member_ids)
     text += unsure.get(last["certainty"], "")
