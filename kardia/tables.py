@@ -228,7 +228,13 @@ REBALANCES = Table(
     ("cluster_id", "group_id", "generation_before", "started_at_ms"),
     COMMON
     + (
-        _l("started_at_ms", "the group began to prepare a rebalance, or had a new epoch", nullable=False),
+        _l(
+            "started_at_ms",
+            "the group began to prepare a rebalance, or had a new epoch; where a JoinGroup of a classic group began it, "
+            "when that was handed to the coordinator, whose own thread in Kafka 4 may be some ms behind, on a busy "
+            "machine 100",
+            nullable=False,
+        ),
         _l(
             "joined_at_ms",
             "the join phase ended and the new generation began, or the target assignment of the epoch was computed; "
