@@ -230,8 +230,8 @@ REBALANCES = Table(
     + (
         _l(
             "started_at_ms",
-            "the group began to prepare a rebalance, or had a new epoch; where a JoinGroup of a classic group began it, "
-            "when that was handed to the coordinator, whose own thread in Kafka 4 may be some ms behind, on a busy "
+            "the group began to prepare a rebalance, or had a new epoch; where a JoinGroup of a classic group began it,"
+            " when that was handed to the coordinator, whose own thread in Kafka 4 may be some ms behind, on a busy "
             "machine 100",
             nullable=False,
         ),
