@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from kardia.rollouts import RollOut
-from kardia.story import disagreements, evidence, foretold, lives, present, rebalances, rolled, words
+from kardia.story import disagreements, evidence, foretold, lives, present, rebalances, rolled, under_way, words
 from kardia.story.facts import KINDS, Material, Row, Sentence, Story
 from kardia.tables import EVICTION_CAUSES
 
@@ -69,6 +69,7 @@ def explain(
 
     `member` is a member id, a client.id or a static id; NoSuchMember if no member of the material has it.
     """
+    material = under_way.with_its_row(material)
     members = None if member is None else frozenset(_matched(material, member))
     if at_ms is not None:
         asked_ms, at_ms = at_ms, material.known_to(at_ms)
@@ -104,6 +105,7 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
 
     It closes with the state as far as all is known: a moment later another generation may have begun that is not read.
     """
+    material = under_way.with_its_row(material)
     shown_at_ms, until_ms = material.known_to(at_ms), _NEVER_MS if at_ms is None else at_ms
     begun = [row for row in material.rebalances if row["started_at_ms"] <= until_ms]
     gone = [life for life in material.lives if life["end_cause"] in EVICTION_CAUSES and life["ended_at_ms"] <= until_ms]

@@ -283,6 +283,22 @@ def test_a_rebalance_under_way_says_whom_it_waits_for_and_until_when_at_the_late
     assert "The rebalance waited" not in present.state(known, T + 22_000).text
 
 
+def test_a_rebalance_under_way_is_told_with_what_began_it_before_the_table_has_its_row() -> None:
+    lives_ = [life("a", 0), life("b", 0, 10_000, "left")]
+    changes = [transition(1, 0, "Stable"), transition(2, 10_000, "PreparingRebalance", cause="member_left")]
+    known = material(transitions=changes, lives=lives_, complete_to_ms=T + 14_000)
+    for told in (why(known), explain(known)):
+        said = [one.text for one in told.sentences]
+        assert sum(one.startswith("A rebalance began (generation 3, 2 members): b") for one in said) == 1
+        assert any("A rebalance had been under way for 4 s." in one for one in said)
+    row = rebalance(10_000, 15_000, "member_left", "b")
+    over = material(transitions=changes, lives=lives_, rebalances=[row], complete_to_ms=T + 16_000)
+    assert sum(one.kind == "rebalance_began" for one in explain(over).sentences) == 1
+    stable = [*changes, transition(3, 15_000, "Stable")]
+    settled = material(transitions=stable, lives=lives_, complete_to_ms=T + 16_000)
+    assert not any(one.kind == "rebalance_began" for one in explain(settled).sentences)
+
+
 def test_a_rebalance_that_only_members_have_been_told_of_is_one_that_goes_on() -> None:
     """Whoever began it waits in a JoinGroup, which is logged when the join phase is over: no change tells it before."""
     given = {"group_state": "PreparingRebalance", "awaited_since_at_ms": T + 9_000, "awaited_until_at_ms": T + 69_000}
