@@ -160,3 +160,21 @@ def test_an_id_that_is_handed_out_later_has_not_kept_a_group_from_being_empty() 
     scene.member_id_required(14_550, "a2")
     scene.tick(16_500)
     assert scene.known().states()[-1] == (14_000, "Empty")
+
+
+def test_an_id_that_is_handed_out_as_the_last_members_are_gone_has_not_kept_the_group_either() -> None:
+    """The sessions of both are over at 9,010, and a new client is handed an id 114 ms later, before that is known.
+    It joins unseen, by a connection that breaks, and by another one when its id is over. It is Empty since 9,010."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), session_ms=6_000)
+    scene.synced(3_010, "a", "b")
+    scene.tick(8_900)
+    scene.member_id_required(9_124, "c", session_ms=6_000)
+    scene.tick(12_000)
+    scene.tick(16_000)
+    scene.joined(16_500, 3, {"c": 16_400.0}, leader="c", session_ms=6_000)
+    scene.synced(16_510, "c")
+    scene.tick(18_000)
+    known = scene.known()
+    assert (9_010, "Empty") in [(round(at), state) for at, state in known.states()]
+    assert [row["generation_before"] for row in known.rebalances()] == [0, 1, 2]

@@ -9,7 +9,7 @@ from kardia.kafka.states import GroupState
 from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.deadlines.phases import is_deserted, longest_ms, longest_unseen_ms, sync_deadline
 from kardia.observe.facts.facts import Facts
-from kardia.observe.state.group import Group, Member, Rebalance
+from kardia.observe.state.group import NEVER, Group, Member, Rebalance
 
 
 def in_burst(observer: Facts, group: Group, at: float) -> bool:
@@ -26,12 +26,15 @@ def in_burst(observer: Facts, group: Group, at: float) -> bool:
 def watch_deserted(observer: Facts, group: Group, at: float) -> None:
     """Look again a moment after the last member ended or was due: if anybody waits in a JoinGroup, it is answered now,
     because nobody is left to wait for. No answer shows that nobody waits, and that the group is Empty since."""
-    if is_deserted(group):
-        ended = (over.ended_at_ms for over in group.ended.values())
-        latest = (member.over_from(group.latest_deadline(member)) for member in group.members.values())
-        group.deserted_at_ms = max([at, *latest, *ended])
+    if not is_deserted(group, NEVER):
+        return
+    ended = (over.ended_at_ms for over in group.ended.values())
+    latest = (member.over_from(group.latest_deadline(member)) for member in group.members.values())
+    last_at = max([at, *latest, *ended])
+    if is_deserted(group, last_at):  # whoever is handed an id after that comes to an Empty group
+        group.deserted_at_ms = last_at
         group.deserted_by = observer.evidence_text()
-        observer.schedule(group, group.deserted_at_ms + GRACE_MS, "deserted", str(group.generation))
+        observer.schedule(group, last_at + GRACE_MS, "deserted", str(group.generation))
 
 
 def watch_overdue(observer: Facts, group: Group, member: Member) -> None:
