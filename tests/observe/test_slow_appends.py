@@ -86,3 +86,28 @@ def test_a_client_that_tries_by_several_connections_meets_no_restart() -> None:
     scene.tick(33_000)
     assert loads(scene) == []
     assert scene.known().observer.restarted_at == {}
+
+
+def test_who_left_before_a_generation_was_formed_without_it_begins_no_rebalance_of_that() -> None:
+    """Its answers wait for what is stored, and are read when the next generation is there. a left 40 ms before the join
+    phase ended, which looks as if its time to rejoin had been over."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), rebalance_ms=1_450)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(6_000, 9_001, "a", "b")
+    scene.member_id_required(9_500, "c")
+    scene.joined(11_000, 2, {"b": 9_600.0, "c": 9_510.0}, leader="b", rebalance_ms=1_450)
+    scene.tick(12_500)
+    scene.heartbeat(14_000, "a", error=27, generation=1, since=10_000)
+    scene.leave(14_001, "a", reason="the consumer is being closed")
+    event = scene.events[-1]
+    scene.events[-1] = event._replace(
+        handled_at_ms=event.handled_at_ms - 3_041, arrived_at_ms=event.arrived_at_ms - 3_041
+    )
+    scene.synced(14_020, "b", "c", since=11_010)
+    scene.heartbeats(15_000, 20_000, "b", "c")
+    scene.tick(20_000)
+    known = scene.known_step_by_step()
+    assert known.ended() == {"a": (10_960, "left", "exact")}
+    assert [row["generation_before"] for row in known.rebalances()] == [0, 1]
+    assert known.states()[-1] == (14_020, "Stable")

@@ -85,10 +85,16 @@ def _renew_by_heartbeat(observer: Facts, group: Group, member: Member, event: Ev
 
 def went_since(observer: Facts, group: Group, member_id: str, at: float) -> bool:
     """Whether a member is gone since another request of it took effect, and that shows nothing else: it left in that
-    instant, or its place was taken after a request that was answered late, because what it wrote had to be stored."""
-    over = group.ended.get(member_id)
+    instant, or its place was taken, or a generation formed without it, after a request that was answered late, because
+    what it wrote had to be stored."""
+    over, current = group.ended.get(member_id), group.rebalance
     if over is not None and over.cause == "static_replaced":
         return at < over.ended_at_ms - STAMP_MS
+    if over is not None and current is not None and current.listed is not None:
+        # The list of the generation that was formed since is without it.
+        since = over.ended_at_ms <= current.joined_at_ms and at < current.joined_at_ms - STAMP_MS
+        if since and member_id not in current.listed:
+            return True
     return left_just_now(observer, group, member_id, at)
 
 
@@ -358,10 +364,10 @@ def _left(
     if left_just_now(observer, group, member_id, at):
         return  # it ended a join phase by leaving, and was taken out with it
     member, over = group.members.get(member_id), group.ended.get(member_id)
-    if member is None and over is not None and over.cause == "unknown" and at <= over.ended_at_ms:
+    if member is None and over is not None and over.cause in _MISSED and not over.told and at <= over.ended_at_ms:
         # It was missed in the next generation already: its answer waited for what was written before.
         cause, certainty = leaving.why(observer, group, over.member, event, asked_id, reason)
-        lives.correct(observer, group, over, at, cause, certainty, by)
+        lives.correct(observer, group, over, at, cause, certainty, None if by is None else min(by, over.ended_at_ms))
         return
     if member is None and asked_id:
         member = notice(observer, group, event._replace(member_id=asked_id), at)
@@ -369,6 +375,10 @@ def _left(
         return
     cause, certainty = leaving.why(observer, group, member, event, asked_id, reason)
     rebalance.end_member(observer, group, member, at, cause, reason, certainty, by)
+
+
+_MISSED = ("unknown", "rebalance_timeout", "session_expired")
+"""What a member may be said to have ended by that is missing when a generation is formed."""
 
 
 def _left_unseen(group: Group, member_id: str, event: Event, reason: str, by: float | None) -> None:
