@@ -291,6 +291,9 @@ def test_a_rebalance_under_way_is_told_with_what_began_it_before_the_table_has_i
         said = [one.text for one in told.sentences]
         assert sum(one.startswith("A rebalance began (generation 3, 2 members): b") for one in said) == 1
         assert any("A rebalance had been under way for 4 s." in one for one in said)
+    cut_short = rebalance(5_000, None, "member_joined", "a", joined_at_ms=T + 6_000)
+    known = material(transitions=changes, lives=lives_, rebalances=[cut_short], complete_to_ms=T + 14_000)
+    assert sum(one.kind == "rebalance_began" for one in explain(known).sentences) == 2
     row = rebalance(10_000, 15_000, "member_left", "b")
     over = material(transitions=changes, lives=lives_, rebalances=[row], complete_to_ms=T + 16_000)
     assert sum(one.kind == "rebalance_began" for one in explain(over).sentences) == 1
