@@ -38,24 +38,23 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
         known = f"the state of the group at this instant; {who}" if there else "the group at this instant"
         return Sentence(at_ms, kind, f"Nothing is known of {known}.", "unknown")
     last = changes[-1]
-    ahead = _ahead(material, at_ms, last)
     number = spoken.number_at(material, at_ms, last)
     generation = f" in {spoken.unit(spoken.at(material, at_ms))} {number}" if number is not None else ""
-    since = words.clock(last["at_ms"], at_ms)
-    text = (
-        f"The group was {words.name(last['to_state'])}{generation} since {since}, {who}.{_under_way(material, at_ms)}"
-        f"{_waits(material, at_ms)}"
-    )
-    unsure = {"inferred": " (Inferred.)", "provisional": " (This may change.)", "unknown": " (Not sure.)"}
     member_ids = tuple(life["member_id"] for life in there)
+    waits, ahead = _waits(material, at_ms), _ahead(material, at_ms, last)
     if ahead is not None:
         text = (
             f"The group was {words.name(ahead['group_state'])}{generation} since {words.clock(_seen_by(ahead), at_ms)} "
             f"or before, {who}. Who began the rebalance is known when it is over: a JoinGroup is logged with its "
-            f"answer.{_waits(material, at_ms)}"
+            f"answer.{waits}"
         )
         return Sentence(at_ms, kind, text, "provisional", member_ids)
-    text += unsure.get(last["certainty"], "")
+    since = words.clock(last["at_ms"], at_ms)
+    unsure = {"inferred": " (Inferred.)", "provisional": " (This may change.)", "unknown": " (Not sure.)"}
+    text = (
+        f"The group was {words.name(last['to_state'])}{generation} since {since}, {who}.{_under_way(material, at_ms)}"
+        f"{waits}{unsure.get(last['certainty'], '')}"
+    )
     return Sentence(at_ms, kind, text, last["certainty"], member_ids, evidence.of(last))
 
 

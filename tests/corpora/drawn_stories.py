@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from demo.broker import WITHOUT_ZOOKEEPER
 from kardia.kafka.releases import version_of
 from tests.corpora.story import Step, Story
 
@@ -44,10 +45,6 @@ class Kind:
 
 
 _POLL = "max.poll.interval.ms=8000"
-
-WITHOUT_ZOOKEEPER = (3, 0, 0)
-"""Brokers since then make a cluster here; before each has a ZooKeeper of its own, which lets no broker come back before
-its session there is over."""
 
 NO_CONSUMERS = ("shared", "app")
 """Groups whose coordinator is not asked for."""
@@ -270,6 +267,7 @@ def drawn(seed: int, version: str, of: Sequence[Kind] = KINDS) -> Story:
         draw.add(draw.random.uniform(15, 50), "admin", "create", "orders-more", "2")
     nodes = 1
     if draw.random.random() < BREAKS:
+        # A broker with a ZooKeeper of its own makes no cluster here, and may come back when its session there is over.
         nodes = draw.random.choice((1, 3)) if release >= WITHOUT_ZOOKEEPER else 1
         breaks_s = draw.random.uniform(18, 45)
         draw.add(breaks_s, "breaks", draw.random.choice([one.group for one in groups if one.group not in NO_CONSUMERS]))

@@ -124,9 +124,9 @@ def test_heartbeats_that_were_answered_while_the_group_was_loaded_renew_nothing(
     assert {row["certainty"] for row in rows} == {"provisional"}
 
 
-def test_a_rebalance_that_was_lost_with_its_coordinator_has_no_timers() -> None:
-    """b never synced in generation 2, which was not stored when the broker died; nobody of the group comes again. That
-    the group holds its old members, and evicts them, is not known; nothing is said of generation 2."""
+def lost_generation() -> Scene:
+    """Generation 2 of g waits for its leader's assignment when the broker dies; x, of another group, is heard last. The
+    broker is back at 14,000, and numbers its connections anew."""
     scene = Scene("other")
     scene.connects(5)
     scene.joined(2_000, 1, {"x": 0.0}, first=("x",))
@@ -140,6 +140,13 @@ def test_a_rebalance_that_was_lost_with_its_coordinator_has_no_timers() -> None:
     scene.heartbeat(9_500, "x", group="other", generation=1)
     silent_to(scene, 9_600, 14_000)
     scene.connects(1)
+    return scene
+
+
+def test_a_rebalance_that_was_lost_with_its_coordinator_has_no_timers() -> None:
+    """b never synced in generation 2, which was not stored when the broker died; nobody of the group comes again. That
+    the group holds its old members, and evicts them, is not known; nothing is said of generation 2."""
+    scene = lost_generation()
     for at in range(14_000, 60_000, 2_000):
         scene.heartbeat(at, "x", group="other", generation=1)
     scene.tick(59_900, last_line=58_000, silences=[[9_500, 14_000]])
@@ -150,21 +157,9 @@ def test_a_rebalance_that_was_lost_with_its_coordinator_has_no_timers() -> None:
 
 
 def test_a_generation_that_was_lost_is_formed_again_though_its_broker_answered_before_its_restart_was_known() -> None:
-    """Generation 2 waited for its leader's assignment when the broker died. It hands an id out to c, then the number of
-    x's connection shows that it was restarted, and then c is answered with another generation 2."""
-    scene = Scene("other")
-    scene.connects(5)
-    scene.joined(2_000, 1, {"x": 0.0}, first=("x",))
-    scene.synced(2_010, "x")
-    scene.group = "g"
-    scene.joined(3_000, 1, {"a": 0.0}, first=("a",))
-    scene.synced(3_010, "a")
-    scene.heartbeats(6_000, 9_001, "a")
-    scene.member_id_required(9_100, "b")
-    scene.joined(9_400, 2, {"a": 9_390.0, "b": 9_102.0}, leader="a")
-    scene.heartbeat(9_500, "x", group="other", generation=1)
-    silent_to(scene, 9_600, 14_000)
-    scene.connects(1)
+    """It hands an id out to c, then the number of x's connection shows that it was restarted, and then c is answered
+    with another generation 2."""
+    scene = lost_generation()
     scene.member_id_required(14_000, "c")
     scene.tick(15_000, last_line=14_000, silences=[[9_500, 14_000]])
     scene.heartbeat(16_000, "x", group="other", generation=1)
