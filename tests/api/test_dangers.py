@@ -106,6 +106,30 @@ def test_a_rebalance_under_way_says_whom_it_waits_for_and_until_when(tables: Tab
     assert told(api, "open-rebalances", limit=1)["left_off"] == 1
 
 
+def test_a_rebalance_that_only_members_were_told_of_lasts_since_the_first_of_them_was(
+    tables: Tables, serve: Serve
+) -> None:
+    """Not since the row of health that shows it first, which comes seconds later."""
+    waits = {"group_state": "PreparingRebalance", "awaited_since_at_ms": NOW_MS - 9_000}
+    tables.create()
+    tables.batch(
+        0,
+        member("orders", "a"),
+        member("orders", "b"),
+        transition("orders", 1, "Stable", at_ms=NOW_MS - 60_000, known_at_ms=NOW_MS - 60_000),
+        health("orders", "b", **waits),
+        progress(NOW_MS),
+    )
+    api = serve()
+    api.wait_for_batch(0)
+    (orders,) = told(api, "open-rebalances")["open_rebalances"]
+    assert (orders["state"], orders["since_at_ms"], orders["lasting_ms"]) == (
+        "PreparingRebalance",
+        NOW_MS - 9_000,
+        9_000,
+    )
+
+
 def test_an_id_that_nobody_uses_is_waited_for_as_well(tables: Tables, serve: Serve) -> None:
     """And a member that was told and does not come, from its health row, before any prediction is due."""
     since, until = NOW_MS - 9_000, NOW_MS + 26_000
