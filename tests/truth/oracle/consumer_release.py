@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jpype
@@ -16,7 +17,8 @@ from kardia.coordinator.consumer.operations import ConsumerMemberView, ConsumerV
 from kardia.coordinator.operations import View
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_release import JavaRelease
-from tests.truth.oracle.jvm import field, jclass
+from tests.truth.oracle.jvm import each, field, jclass
+from tests.truth.oracle.read_before import Members, Texts
 from tests.truth.oracle.requests import COMMITS_BY_ID
 from tests.truth.oracle.settings import AnySettings
 
@@ -35,14 +37,18 @@ class ConsumerRelease(JavaRelease):
         self._ids: dict[str, str] = {}
         self._topics: dict[str, Topic] = {}
         self._configured: set[str] = set()
-        self._known: dict[tuple[str, str], tuple[tuple[int, int], ConsumerMemberView, Any]] = {}
-        """By group and member: what was read last, of which objects, and these."""
-        self._identity = jclass("java.lang.System").identityHashCode
+        self._made: dict[str, Any] = {}
+        """Kafka's ids of topics by ours."""
+        self._texts = Texts()
+        self._members = Members(self._read)
+        self._map = jclass("java.util.HashMap")
         self._image = jclass(_IMAGE + "MetadataImage").EMPTY
         self._offset = 0
         super().__init__(clock, settings)
         commits = jclass("org.apache.kafka.common.protocol.ApiKeys").OFFSET_COMMIT
         self._knows_commits_by_id = int(commits.latestVersion()) >= COMMITS_BY_ID
+        self._classic = jclass("org.apache.kafka.coordinator.group.classic.ClassicGroup")
+        self._has_assignment_timestamp = hasattr(jclass(_MODERN + "ModernGroup"), "assignmentTimestamp")
         self._owners = field(_MODERN + "consumer.ConsumerGroup", "currentPartitionEpoch")
 
     def _executor(self) -> Any:
@@ -69,7 +75,7 @@ class ConsumerRelease(JavaRelease):
             self._group_configs.updateGroupConfig(group_id, jclass("java.util.Properties")())
         self._configured.clear()
         self._tasks.clear()
-        self._known.clear()
+        self._members.clear()
         super().wipe()
 
     def unload(self) -> None:
@@ -97,12 +103,14 @@ class ConsumerRelease(JavaRelease):
 
     def uuid(self, topic_id: str) -> Any:
         """Kafka's id of a topic."""
-        digest = hashlib.sha256(topic_id.encode()).digest()
-        made = jclass("org.apache.kafka.common.Uuid")(
-            jpype.JLong(int.from_bytes(digest[:8], "big", signed=True)),
-            jpype.JLong(int.from_bytes(digest[8:16], "big", signed=True)),
-        )
-        self._ids[str(made)] = topic_id
+        made = self._made.get(topic_id)
+        if made is None:
+            digest = hashlib.sha256(topic_id.encode()).digest()
+            made = self._made[topic_id] = jclass("org.apache.kafka.common.Uuid")(
+                jpype.JLong(int.from_bytes(digest[:8], "big", signed=True)),
+                jpype.JLong(int.from_bytes(digest[8:16], "big", signed=True)),
+            )
+            self._ids[str(made)] = topic_id
         return made
 
     def uuid_of(self, name: str) -> Any:
@@ -193,43 +201,32 @@ class ConsumerRelease(JavaRelease):
     def is_classic(self, group_id: str) -> bool:
         """Whether there is a classic group of this name."""
         group = None if self._groups is None else self._groups.get(group_id)
-        return group is not None and str(group.type().name()) == "CLASSIC"
+        return isinstance(group, self._classic)
 
     def consumer_view(self, group_id: str) -> ConsumerView | View | None:
         """What is held about a group, or None."""
         group = None if self._groups is None else self._groups.get(group_id)
         if group is None:
             return None
-        if self.is_classic(group_id):
+        if isinstance(group, self._classic):
             # Groups of either kind may have had this member under another instance id.
             self._instances.clear()
             return self.view(group_id)
-        stamp = int(group.assignmentTimestamp()) if hasattr(group, "assignmentTimestamp") else 0
+        members = self._members.of(group_id, group, group.targetAssignment)
         expressions = group.resolvedRegularExpressions()
         return ConsumerView(
             str(group.stateAsString()),
             int(group.groupEpoch()),
             int(group.assignmentEpoch()),
-            stamp,
-            tuple(sorted(self._member(group_id, group, member) for member in group.members().values())),
-            tuple(
-                sorted(
-                    (str(one.getKey()), tuple(sorted(str(topic) for topic in _topics(one.getValue()))))
-                    for one in expressions.entrySet()
-                )
-            ),
-            self._partitions(self._owners.get(group)),
+            int(group.assignmentTimestamp()) if self._has_assignment_timestamp else 0,
+            tuple(sorted(self._with_timers(group_id, member) for member in members.values())),
+            () if expressions.isEmpty() else _resolved(expressions),
+            self._owned(self._owners.get(group)),
         )
 
-    def _member(self, group_id: str, group: Any, member: Any) -> ConsumerMemberView:
-        member_id = str(member.memberId())
-        given = group.targetAssignment(member_id)
-        # Both are values that Kafka replaces as a whole; what is held on to here keeps its identity to itself.
-        seen = (self._identity(member), self._identity(given))
-        known = self._known.get((group_id, member_id))
-        if known is None or known[0] != seen:
-            known = self._known[group_id, member_id] = (seen, self._read(member_id, member, given), (member, given))
-        return known[1]._replace(
+    def _with_timers(self, group_id: str, member: ConsumerMemberView) -> ConsumerMemberView:
+        member_id = member.member_id
+        return member._replace(
             session_deadline_at_ms=self._deadline(f"session-timeout-{group_id}-{member_id}"),
             rebalance_deadline_at_ms=self._deadline(f"rebalance-timeout-{group_id}-{member_id}"),
             join_deadline_at_ms=self._deadline(f"join-{group_id}-{member_id}"),
@@ -263,14 +260,26 @@ class ConsumerRelease(JavaRelease):
 
     def _partitions(self, by_topic: Any) -> tuple[tuple[Partition, int], ...]:
         """Partitions of a map of topics, with their epochs if it has them."""
+        found: tuple[tuple[Partition, int], ...] = self._texts.of(by_topic, self._read_partitions)
+        return found
+
+    def _read_partitions(self, by_topic: Any) -> tuple[tuple[Partition, int], ...]:
         found: list[tuple[Partition, int]] = []
-        for entry in by_topic.entrySet():
+        for entry in each(by_topic.entrySet()):
             topic_id = self._ids[str(entry.getKey())]
             numbers = entry.getValue()
             if hasattr(numbers, "entrySet"):
-                found += [((topic_id, int(one.getKey())), int(one.getValue())) for one in numbers.entrySet()]
+                found += _numbers(topic_id, numbers)
             else:
                 found += [((topic_id, int(number)), 0) for number in numbers]
+        return tuple(sorted(found))
+
+    def _owned(self, by_topic: Any) -> tuple[tuple[Partition, int], ...]:
+        """As `_partitions` of a group, whose maps change and do not tell in a text what is in them."""
+        found: list[tuple[Partition, int]] = []
+        for entry in each(by_topic.entrySet()):
+            topic_id = self._ids[str(entry.getKey())]
+            found += self._texts.of(self._map(entry.getValue()), partial(_numbers, topic_id), topic_id)
         return tuple(sorted(found))
 
     def topic_id(self, made: Any) -> str:
@@ -283,6 +292,19 @@ def _classic(member: Any) -> tuple[int, tuple[str, ...]] | None:
         return None
     protocols = tuple(str(one.name()) for one in member.supportedClassicProtocols().get())
     return int(member.classicProtocolSessionTimeout().get()), protocols
+
+
+def _numbers(topic_id: str, epochs: Any) -> tuple[tuple[Partition, int], ...]:
+    return tuple(((topic_id, int(one.getKey())), int(one.getValue())) for one in each(epochs.entrySet()))
+
+
+def _resolved(expressions: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple(
+        sorted(
+            (str(one.getKey()), tuple(sorted(str(topic) for topic in _topics(one.getValue()))))
+            for one in expressions.entrySet()
+        )
+    )
 
 
 def _topics(resolved: Any) -> Any:

@@ -74,9 +74,11 @@ class Driven(ABC):
         return list(armed)
 
     def _answered(self) -> list[Any]:
-        done = [(operation, future) for operation, future in self._waiting if future.isDone()]
-        if done:
-            self._waiting = [waiting for waiting in self._waiting if not waiting[1].isDone()]
+        done: list[tuple[Any, Any]] = []
+        waiting: list[tuple[Any, Any]] = []
+        for operation, future in self._waiting:
+            (done if future.isDone() else waiting).append((operation, future))
+        self._waiting = waiting
         return [self._read(operation, future) for operation, future in done]
 
     def _code_of(self, error: Any) -> int:

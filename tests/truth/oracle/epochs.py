@@ -6,10 +6,11 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from kardia.coordinator.consumer.operations import BeatAnswer, Topics
+from kardia.coordinator.consumer.operations import BeatAnswer, Partition, Topics
 from kardia.coordinator.operations import Load, Unload
 from tests.truth.oracle.driven import Driven
 from tests.truth.oracle.jvm import jclass
+from tests.truth.oracle.read_before import Texts
 
 
 class EpochOracle(Driven):
@@ -19,6 +20,7 @@ class EpochOracle(Driven):
         """As `Driven`."""
         super().__init__(version, settings)
         self._list = jclass("java.util.ArrayList")
+        self._texts = Texts()
 
     @abstractmethod
     def _put(self, operation: Any) -> bool:
@@ -65,12 +67,7 @@ class EpochOracle(Driven):
         assignment = response.assignment()
         partitions = None
         if assignment is not None:
-            found = [
-                (self._release.topic_id(one.topicId()), int(number))
-                for one in assignment.topicPartitions()
-                for number in one.partitions()
-            ]
-            partitions = tuple(sorted(found))
+            partitions = self._texts.of(assignment, self._partitions)
         return BeatAnswer(
             operation.number,
             self._clock.now_ms,
@@ -80,3 +77,11 @@ class EpochOracle(Driven):
             int(response.heartbeatIntervalMs()),
             partitions,
         )
+
+    def _partitions(self, assignment: Any) -> tuple[Partition, ...]:
+        found = [
+            (self._release.topic_id(one.topicId()), int(number))
+            for one in assignment.topicPartitions()
+            for number in one.partitions()
+        ]
+        return tuple(sorted(found))

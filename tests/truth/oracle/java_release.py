@@ -15,7 +15,7 @@ from kardia.coordinator.operations import View
 from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_log import JavaLog
-from tests.truth.oracle.jvm import MadeUp, either, field, jclass
+from tests.truth.oracle.jvm import MadeUp, each, either, field, jclass
 from tests.truth.oracle.members import member_view
 from tests.truth.oracle.settings import AnySettings, properties
 
@@ -225,7 +225,7 @@ class JavaRelease:
         sessions = f"heartbeat-{group_id}-"
         members = sorted(
             member_view(member, self._instances, lambda member_id: self._deadline(sessions + member_id))
-            for member in group.allMembers()
+            for member in each(group.allMembers())
         )
         pending = [str(member_id) for member_id in self._pending_join.get(group)]
         protocol_type, protocol_name = group.protocolType(), group.protocolName()

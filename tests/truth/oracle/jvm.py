@@ -91,6 +91,11 @@ def field(owner: Any, name: str) -> Any:
     return found
 
 
+def each(collection: Any) -> Any:
+    """The elements of a Java collection, in one call: to step through it takes three for each of them."""
+    return collection.toArray()
+
+
 class MadeUp:
     """A class made at run time: methods of a parent or of an interface, each passed on to an object's method."""
 

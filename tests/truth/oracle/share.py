@@ -22,7 +22,8 @@ from kardia.coordinator.share.settings import ShareSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.consumer_release import ConsumerRelease
 from tests.truth.oracle.epochs import EpochOracle
-from tests.truth.oracle.jvm import jclass
+from tests.truth.oracle.jvm import each, jclass
+from tests.truth.oracle.read_before import Members, Texts
 
 _REQUEST = "org.apache.kafka.common.message.ShareGroupHeartbeatRequestData"
 
@@ -33,16 +34,15 @@ class ShareRelease(ConsumerRelease):
     def __init__(self, clock: Clock, settings: ShareSettings) -> None:
         """Build it and become its coordinator, in a cluster without topics."""
         self._states: Any = None
-        self._read_before: dict[tuple[str, str], tuple[tuple[int, int], ShareMemberView, Any]] = {}
-        """By group and member: what was read last, of which objects, and these."""
         super().__init__(clock, settings)
+        self._members = Members(self._read_share_member)
+        self._plain_texts = Texts()
 
     def wipe(self) -> None:
         """As any shard. A configuration of a group that is taken back leaves Kafka's defaults in 4.0, not the broker's,
         so it is forgotten instead."""
         self._field(self._group_configs, "configMap").clear()
         self._configured.clear()
-        self._read_before.clear()
         super().wipe()
 
     def load(self, group_max_size: int | None = None, meanwhile: Callable[[], None] | None = None) -> None:
@@ -69,26 +69,20 @@ class ShareRelease(ConsumerRelease):
         if group is None:
             return None
         states = None if self._states is None else self._states.get(group_id)
+        members = self._members.of(group_id, group, group.targetAssignment)
         return ShareView(
             str(group.stateAsString()),
             int(group.groupEpoch()),
             int(group.assignmentEpoch()),
-            int(group.assignmentTimestamp()) if hasattr(group, "assignmentTimestamp") else 0,
-            tuple(sorted(self._share_member(group_id, group, member) for member in group.members().values())),
+            int(group.assignmentTimestamp()) if self._has_assignment_timestamp else 0,
+            tuple(sorted(self._with_timer(group_id, member) for member in members.values())),
             self._named(states.initializingTopics()) if states is not None else (),
             self._named(states.initializedTopics()) if states is not None else (),
         )
 
-    def _share_member(self, group_id: str, group: Any, member: Any) -> ShareMemberView:
-        member_id = str(member.memberId())
-        given = group.targetAssignment(member_id)
-        # Both are values that Kafka replaces as a whole; what is held on to here keeps its identity to itself.
-        seen = (self._identity(member), self._identity(given))
-        known = self._read_before.get((group_id, member_id))
-        if known is None or known[0] != seen:
-            known = (seen, self._read_share_member(member_id, member, given), (member, given))
-            self._read_before[group_id, member_id] = known
-        return known[1]._replace(session_deadline_at_ms=self._deadline(f"session-timeout-{group_id}-{member_id}"))
+    def _with_timer(self, group_id: str, member: ShareMemberView) -> ShareMemberView:
+        session = f"session-timeout-{group_id}-{member.member_id}"
+        return member._replace(session_deadline_at_ms=self._deadline(session))
 
     def _read_share_member(self, member_id: str, member: Any, given: Any) -> ShareMemberView:
         rack_id = member.rackId()
@@ -106,6 +100,10 @@ class ShareRelease(ConsumerRelease):
         )
 
     def _plain(self, by_topic: Any) -> tuple[Partition, ...]:
+        found: tuple[Partition, ...] = self._plain_texts.of(by_topic, self._read_plain)
+        return found
+
+    def _read_plain(self, by_topic: Any) -> tuple[Partition, ...]:
         named = [self.topic_id(entry.getKey()) for entry in by_topic.entrySet() if entry.getValue().isEmpty()]
         given = (partition for partition, _ in self._partitions(by_topic))
         return tuple(sorted((*given, *((topic_id, NONE_OF) for topic_id in named))))
@@ -113,8 +111,8 @@ class ShareRelease(ConsumerRelease):
     def _named(self, by_topic: Any) -> tuple[Partition, ...]:
         found = [
             (self.topic_id(entry.getKey()), int(number))
-            for entry in by_topic.entrySet()
-            for number in entry.getValue().partitions()
+            for entry in each(by_topic.entrySet())
+            for number in each(entry.getValue().partitions())
         ]
         return tuple(sorted(found))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from kardia.coordinator.streams.coordinator import NOBODY_LOOKED
@@ -10,7 +11,8 @@ from kardia.coordinator.streams.operations import StreamsMemberView, StreamsView
 from kardia.coordinator.streams.settings import StreamsSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.consumer_release import ConsumerRelease
-from tests.truth.oracle.jvm import field, jclass
+from tests.truth.oracle.jvm import each, field, jclass
+from tests.truth.oracle.read_before import Members
 
 _GROUP = "org.apache.kafka.coordinator.group.streams.StreamsGroup"
 _ROLES = {
@@ -25,9 +27,9 @@ class StreamsRelease(ConsumerRelease):
 
     def __init__(self, clock: Clock, settings: StreamsSettings) -> None:
         """Build it and become its coordinator, in a cluster without topics."""
-        self._read_before: dict[tuple[str, str], tuple[tuple[int, int], StreamsMemberView, Any]] = {}
-        """By group and member: what was read last, of which objects, and these."""
         super().__init__(clock, settings)
+        self._members = Members(_read_member)
+        self._nobody = jclass("java.util.Optional").empty()
         self._roles = {role: field(_GROUP, name) for role, name in _ROLES.items()}
         self._has_instances = hasattr(jclass(_GROUP), "hasStaticMember")
 
@@ -35,7 +37,6 @@ class StreamsRelease(ConsumerRelease):
         """As any shard, without the configurations of its groups."""
         self._field(self._group_configs, "configMap").clear()
         self._configured.clear()
-        self._read_before.clear()
         super().wipe()
 
     def configure(self, request: Any) -> None:
@@ -61,6 +62,7 @@ class StreamsRelease(ConsumerRelease):
         topology, configured = group.topology(), group.configuredTopology()
         status, tasks, missing = _configured(configured.get()) if configured.isPresent() else (NOBODY_LOOKED, (), ())
         shutdown = group.getShutdownRequestMemberId()
+        members = self._members.of(group_id, group, partial(self._target, group))
         return StreamsView(
             str(group.stateAsString()),
             int(group.groupEpoch()),
@@ -68,7 +70,7 @@ class StreamsRelease(ConsumerRelease):
             int(group.assignmentTimestamp()) if hasattr(group, "assignmentTimestamp") else 0,
             int(topology.get().topologyEpoch()) if topology.isPresent() else -1,
             int(group.validatedTopologyEpoch()) if hasattr(group, "validatedTopologyEpoch") else 0,
-            tuple(sorted(self._streams_member(group_id, group, member) for member in group.members().values())),
+            tuple(sorted(self._timed(group_id, member) for member in members.values())),
             status,
             tasks,
             missing,
@@ -81,25 +83,20 @@ class StreamsRelease(ConsumerRelease):
     def _processes(self, group: Any) -> tuple[tuple[Task, str, tuple[str, ...]], ...]:
         found: list[tuple[Task, str, tuple[str, ...]]] = []
         for role, by_subtopology in self._roles.items():
-            for one in by_subtopology.get(group).entrySet():
-                for entry in one.getValue().entrySet():
+            for one in each(by_subtopology.get(group).entrySet()):
+                for entry in each(one.getValue().entrySet()):
                     held = entry.getValue()
                     names = (str(held),) if role == "active" else tuple(sorted(str(name) for name in held))
                     if names:
                         found.append(((str(one.getKey()), int(entry.getKey())), role, names))
         return tuple(sorted(found))
 
-    def _streams_member(self, group_id: str, group: Any, member: Any) -> StreamsMemberView:
-        member_id = str(member.memberId())
-        nobody = jclass("java.util.Optional").empty()
-        given = group.targetAssignment(member_id, nobody) if self._has_instances else group.targetAssignment(member_id)
-        # Both are values that Kafka replaces as a whole; what is held on to here keeps its identity to itself.
-        seen = (self._identity(member), self._identity(given))
-        known = self._read_before.get((group_id, member_id))
-        if known is None or known[0] != seen:
-            known = (seen, _read_member(member_id, member, given), (member, given))
-            self._read_before[group_id, member_id] = known
-        return known[1]._replace(
+    def _target(self, group: Any, member_id: str) -> Any:
+        return group.targetAssignment(member_id, *((self._nobody,) if self._has_instances else ()))
+
+    def _timed(self, group_id: str, member: StreamsMemberView) -> StreamsMemberView:
+        member_id = member.member_id
+        return member._replace(
             session_deadline_at_ms=self._deadline(f"session-timeout-{group_id}-{member_id}"),
             rebalance_deadline_at_ms=self._deadline(f"rebalance-timeout-{group_id}-{member_id}"),
         )
