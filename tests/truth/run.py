@@ -26,12 +26,15 @@ from typing import Any
 from tests.truth.canaries import flipped
 from tests.truth.coverage import Cell
 from tests.truth.histories import Found, Player, text
-from tests.truth.oracle import EVERY_VERSION
+from tests.truth.oracle import EVERY_VERSION, jvm
 from tests.truth.protocols import PROTOCOLS
 from tests.truth.report import Result, markdown, plain
 
 ENOUGH = 3
 """Disagreements that are shrunk and told; after as many the run of a release ends."""
+
+MANY = 500_000
+"""Operations of a run that lasts: from some 200,000 on Java's slower compiler has paid."""
 
 SAY_EVERY_S = 60.0
 """How often a run says on standard error how far it is."""
@@ -41,6 +44,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def play(version: str, seed: int, operations: int, protocol: str = "classic") -> Result:
     """Play histories of one release in this process until they hold so many operations."""
+    jvm.start(version, lasts=operations >= MANY)
     gc.freeze()
     started = time.monotonic()
     kind = PROTOCOLS[protocol]

@@ -28,18 +28,19 @@ _LOGGING = ("log4j", "reload4j", "slf4j-reload4j", "slf4j-log4j12")
 _OPTIONS = (
     "-Xmx768m",
     "-XX:+UseSerialGC",
-    # A run lasts a minute or a few: what the slower compiler would gain, it would first have to cost.
-    "-XX:TieredStopAtLevel=1",
     # The fields behind java.util.UUID and its random source.
     "--add-opens=java.base/java.util=ALL-UNNAMED",
     "--add-opens=java.base/java.security=ALL-UNNAMED",
 )
 
+_SHORT = "-XX:TieredStopAtLevel=1"
+"""For a run of a minute or a few: what the slower compiler would gain, it would first have to cost."""
+
 _started: list[str] = []
 
 
-def start(version: str) -> None:
-    """Start the machine for a release, or do nothing if it runs that release already."""
+def start(version: str, *, lasts: bool = False) -> None:
+    """Start the machine for a release, or do nothing if it runs that release already. `lasts`: for many minutes."""
     if _started:
         if _started[0] != version:
             raise RuntimeError(f"this process runs the classes of Kafka {_started[0]}; {version} needs its own process")
@@ -50,7 +51,8 @@ def start(version: str) -> None:
         for path in jars.ensure(name)
         if not path.name.startswith(_LOGGING)
     ]
-    jpype.startJVM(*_OPTIONS, jvmpath=str(_library()), classpath=[str(path) for path in paths], convertStrings=False)
+    options = _OPTIONS if lasts else (*_OPTIONS, _SHORT)
+    jpype.startJVM(*options, jvmpath=str(_library()), classpath=[str(path) for path in paths], convertStrings=False)
     _started.append(version)
     # slf4j says once that it found no logging library, and Kafka's registries say what they made.
     silent = jpype.JClass("java.io.PrintStream")(jpype.JClass("java.io.OutputStream").nullOutputStream())
