@@ -37,6 +37,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{marker}: needs the program {program} ({package})")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """A process per core and one more: a third of the time a test waits, for a broker or a session to be over."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first: a file goes to one process, and short ones at the end leave none without work."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Leave out a test whose program is missing."""
     for marker, (program, package) in PROGRAMS.items():
