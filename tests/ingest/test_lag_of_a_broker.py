@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 
 from demo.broker import Broker
 from ingest.ends import LATEST
+from tests.support.commits import commit
 from tests.support.lagging import Watching
 
 pytestmark = pytest.mark.slow
@@ -42,7 +43,7 @@ class Group:
         assert producer.flush(60) == 0
 
     def commit(self, offset: int, partition: int = 0) -> None:
-        self.consumer.commit(offsets=[TopicPartition(self.topic, partition, offset)], asynchronous=False)
+        commit(self.consumer, TopicPartition(self.topic, partition, offset))
 
     def lag(self, partition: int = 0) -> int:
         """By the broker."""

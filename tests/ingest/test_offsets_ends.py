@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from hypothesis import given
@@ -19,6 +19,7 @@ from ingest.metrics import Metrics
 from ingest.offsets_ends import UNKNOWN, Ends
 from ingest.offsets_source import OffsetsSource
 from kardia.events import Kind
+from tests.support.commits import is_not_yet
 
 if TYPE_CHECKING:
     from demo.broker import Broker
@@ -50,12 +51,6 @@ class Log:
             self.fetched += 1
         return offsets, eof
 
-
-NOT_YET = (
-    *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR),
-    *(KafkaError._WAIT_COORD, KafkaError._TIMED_OUT),
-)
-"""What a commit is answered until its coordinator is there: on a fresh broker the first one makes the topic."""
 
 APPENDS = st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=6)
 """(partition, whether it is delivered) of what is appended before a fetch."""
@@ -128,7 +123,7 @@ def test_the_offsets_topic_is_complete_while_commits_never_cease(kafka: Broker) 
                 try:
                     client.commit(offsets=[TopicPartition(topic, 0, accepted[group] + 1)], asynchronous=False)
                 except KafkaException as error:
-                    if error.args[0].code() not in NOT_YET:
+                    if not is_not_yet(error):
                         raise
                     continue
                 accepted[group] += 1

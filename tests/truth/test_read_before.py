@@ -38,9 +38,14 @@ def unnoticed(version: str) -> list[str]:
 
 
 def values_of_streams(version: str) -> list[bool]:
-    """Whether the classes of a streams member are records, whose `equals` is made of every part."""
+    """Whether what is read of a streams group is records: never changed, and their `equals` is made of every part."""
     jvm.start(version)
-    names = ("StreamsGroupMember", "TasksTuple", *(("TasksTupleWithEpochs",) if version == VERSIONS[-1] else ()))
+    names = (
+        "StreamsGroupMember",
+        "TasksTuple",
+        "topics.ConfiguredTopology",
+        *(("TasksTupleWithEpochs",) if version == VERSIONS[-1] else ()),
+    )
     return [bool(jvm.jclass(f"{GROUP}streams.{name}").class_.isRecord()) for name in names]
 
 

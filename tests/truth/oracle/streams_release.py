@@ -30,6 +30,9 @@ class StreamsRelease(ConsumerRelease):
         super().__init__(clock, settings)
         self._members = Members(_read_member)
         self._nobody = jclass("java.util.Optional").empty()
+        self._identity = jclass("java.lang.System").identityHashCode
+        self._topologies: dict[str, tuple[int, Any, Any]] = {}
+        """By group: which object says what is configured, it, and what was read of it."""
         self._roles = {role: field(_GROUP, name) for role, name in _ROLES.items()}
         self._has_instances = hasattr(jclass(_GROUP), "hasStaticMember")
 
@@ -37,6 +40,7 @@ class StreamsRelease(ConsumerRelease):
         """As any shard, without the configurations of its groups."""
         self._field(self._group_configs, "configMap").clear()
         self._configured.clear()
+        self._topologies.clear()
         super().wipe()
 
     def configure(self, request: Any) -> None:
@@ -60,7 +64,9 @@ class StreamsRelease(ConsumerRelease):
         if group is None:
             return None
         topology, configured = group.topology(), group.configuredTopology()
-        status, tasks, missing = _configured(configured.get()) if configured.isPresent() else (NOBODY_LOOKED, (), ())
+        status, tasks, missing = (
+            self._read_topology(group_id, configured.get()) if configured.isPresent() else (NOBODY_LOOKED, (), ())
+        )
         shutdown = group.getShutdownRequestMemberId()
         members = self._members.of(group_id, group, partial(self._target, group))
         return StreamsView(
@@ -80,15 +86,21 @@ class StreamsRelease(ConsumerRelease):
             self._deadline(f"initial-rebalance-timeout-{group_id}"),
         )
 
+    def _read_topology(self, group_id: str, configured: Any) -> Any:
+        """As `_configured`; what it reads is never changed, but replaced."""
+        identity = self._identity(configured)
+        known = self._topologies.get(group_id)
+        if known is None or known[0] != identity:
+            known = self._topologies[group_id] = (identity, configured, _configured(configured))
+        return known[2]
+
     def _processes(self, group: Any) -> tuple[tuple[Task, str, tuple[str, ...]], ...]:
         found: list[tuple[Task, str, tuple[str, ...]]] = []
         for role, by_subtopology in self._roles.items():
             for one in each(by_subtopology.get(group).entrySet()):
-                for entry in each(one.getValue().entrySet()):
-                    held = entry.getValue()
-                    names = (str(held),) if role == "active" else tuple(sorted(str(name) for name in held))
-                    if names:
-                        found.append(((str(one.getKey()), int(entry.getKey())), role, names))
+                subtopology_id = str(one.getKey())
+                read = partial(_processes_of, role, subtopology_id)
+                found += self._texts.of(self._map(one.getValue()), read, f"{role} {subtopology_id}")
         return tuple(sorted(found))
 
     def _target(self, group: Any, member_id: str) -> Any:
@@ -100,6 +112,16 @@ class StreamsRelease(ConsumerRelease):
             session_deadline_at_ms=self._deadline(f"session-timeout-{group_id}-{member_id}"),
             rebalance_deadline_at_ms=self._deadline(f"rebalance-timeout-{group_id}-{member_id}"),
         )
+
+
+def _processes_of(role: str, subtopology_id: str, by_task: Any) -> list[tuple[Task, str, tuple[str, ...]]]:
+    found: list[tuple[Task, str, tuple[str, ...]]] = []
+    for entry in each(by_task.entrySet()):
+        held = entry.getValue()
+        names = (str(held),) if role == "active" else tuple(sorted(str(name) for name in held))
+        if names:
+            found.append(((subtopology_id, int(entry.getKey())), role, names))
+    return found
 
 
 def _configured(configured: Any) -> tuple[int, tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
