@@ -44,6 +44,7 @@ class JavaRelease:
         self._armed: dict[str, tuple[int, Any]] = {}
         self._keys: dict[int, str] = {}
         self._instances: dict[str, str | None] = {}
+        self._fields: dict[tuple[type, str], Any] = {}
         self._partition = jclass("org.apache.kafka.common.TopicPartition")("__consumer_offsets", 0)
         self._events = jclass(_EVENTS)()
         holds = isinstance(settings, CoordinatorSettings) and settings.appends_take_time
@@ -296,9 +297,11 @@ class JavaRelease:
         if key is not None:
             self._armed.pop(key, None)
 
-    @staticmethod
-    def _field(owner: Any, name: str) -> Any:
-        return field(owner.getClass(), name).get(owner)
+    def _field(self, owner: Any, name: str) -> Any:
+        found = self._fields.get((type(owner), name))
+        if found is None:
+            found = self._fields[type(owner), name] = field(owner.getClass(), name)
+        return found.get(owner)
 
 
 def _silent(interface: str) -> Any:

@@ -34,6 +34,7 @@ class ShareRelease(ConsumerRelease):
     def __init__(self, clock: Clock, settings: ShareSettings) -> None:
         """Build it and become its coordinator, in a cluster without topics."""
         self._states: Any = None
+        self._has_states: bool | None = None
         super().__init__(clock, settings)
         self._members = Members(self._read_share_member)
         self._plain_texts = Texts()
@@ -51,9 +52,10 @@ class ShareRelease(ConsumerRelease):
         context = self._field(self._runtime, "coordinators").get(self._partition)
         shard = self._field(self._field(context, "coordinator"), "coordinator")
         manager = self._field(shard, "groupMetadataManager")
-        names = [str(one.getName()) for one in manager.getClass().getDeclaredFields()]
-        known = "shareGroupStatePartitionMetadata" in names  # from 4.1
-        self._states = self._field(manager, "shareGroupStatePartitionMetadata") if known else None
+        if self._has_states is None:
+            names = [str(one.getName()) for one in manager.getClass().getDeclaredFields()]
+            self._has_states = "shareGroupStatePartitionMetadata" in names  # from 4.1
+        self._states = self._field(manager, "shareGroupStatePartitionMetadata") if self._has_states else None
 
     def configure(self, request: Any) -> None:
         """A group has a configuration of its own."""
