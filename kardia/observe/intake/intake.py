@@ -372,7 +372,8 @@ class Intake(Facts):
         stream.lines += lines
         stream.ignored += sum((detail.get("ignored") or {}).values())
         if stream.complete_to < 0:
-            stream.begins_at = float(detail.get("begins_at_ms", NEVER))
+            # Live, its first line is the first that a collector sent.
+            stream.begins_at = float(detail.get("begins_at_ms", detail.get("first_line_at_ms", NEVER)))
         if "ends_at_ms" in detail and stream.ends_at < 0:
             stream.ends_at = float(detail["ends_at_ms"])
             over = {"from_ms": stream.ends_at, "to_ms": stream.ends_at, "reason": "log_ends"}

@@ -160,12 +160,12 @@ def _left(facts: Facts, group: Group, event: Event, at_most: Certainty = "exact"
     if modern is None and member is None:
         over = group.ended.get(event.member_id)  # its leave made the group a classic one
         if over is not None and over.cause == "unknown":
-            ends.by_request(facts, group, over, event, "left", "exact")
+            ends.by_request(facts, group, over, event, *leaves.why_left(facts, group, over.member, event))
         return
     over = group.ended.get(event.member_id)
     if member is None and over is not None:
         if over.cause == "unknown":
-            ends.by_request(facts, group, over, event, "left", "exact")
+            ends.by_request(facts, group, over, event, *leaves.why_left(facts, group, over.member, event))
         elif over.cause == "session_expired" and over.certainty != "exact" and over.told:
             ends.was_a_leave(facts, group, over, event, *leaves.why_left(facts, group, over.member, event))
         return

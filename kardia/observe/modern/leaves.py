@@ -25,17 +25,20 @@ Why = tuple[str, Certainty]
 """End cause, and how sure it is."""
 
 
-def why_left(facts: Facts, group: Group, member: Member, event: Event) -> Why:
-    """Why a member left by a heartbeat."""
-    detail, library = event.detail or {}, LIBRARIES[member.library]
+def why_left(facts: Facts, group: Group, member: Member | None, event: Event) -> Why:
+    """Why a member left by a heartbeat; None: nothing was seen of it before."""
+    detail = event.detail or {}
     if "topics" in detail or "regex" in detail:
         return "left", "exact"
+    if member is None:
+        return "left", "unknown"
+    library = LIBRARIES[member.library]
     if detail.get("protocol") == "share":  # its poll interval is in no request
         return ("poll_timeout", "inferred") if member.library == "java" else ("left", "unknown")
     if detail.get("protocol") == "streams":
         return _by_polls(facts, group, member, event)
     if member.library in ("java", "streams"):
-        return _by_java(facts, group, member, event) if "owned" in detail else ("left", "exact")
+        return _by_java(facts, group, member, event)
     if library.poll_interval and leaves.poll_interval_ran_out(member, event.arrived_at_ms):
         return leaving.weakened(facts, member, leaves.Verdict("poll_timeout", "inferred"), event.arrived_at_ms)
     may_have_run_out = library.gives_up and leaves.quiet_for(member, event.arrived_at_ms)
@@ -46,7 +49,7 @@ def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     """A sign of a poll within the interval says that it closed."""
     interval_ms = member.rebalance_ms
     if interval_ms <= 0:
-        return "left", "exact"
+        return "left", "unknown"
     silent_ms = event.arrived_at_ms - member.last_poll_at_ms
     if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - leaves.LEAVE_DELAY_MS:
         is_sure = silent_ms + CALLED_BEFORE_MS < interval_ms - leaves.LEAVE_DELAY_MS
@@ -74,7 +77,9 @@ def by_request(facts: Facts, group: Group, event: Event | None) -> dict[str, Why
     found: dict[str, Why] = {}
     if event.kind == Kind.MODERN_HEARTBEAT and detail.get("member_epoch") == groups.LEAVES:
         member = group.members.get(event.member_id)
-        found[event.member_id] = ("left", "exact") if member is None else why_left(facts, group, member, event)
+        if member is None and event.member_id in group.ended:  # its records were read before its answer
+            member = group.ended[event.member_id].member
+        found[event.member_id] = why_left(facts, group, member, event)
     elif event.kind == Kind.LEAVE:
         for asked_id, instance_id, reason, error in detail.get("members", ()):
             member = group.members.get(asked_id or group.instances.get(instance_id or "", ""))

@@ -237,6 +237,36 @@ SCENARIOS = {
             protocol="consumer",
         ),
         Scenario(
+            "consumer, middle",
+            "consumer groups; the request log begins in the middle of their lives, `__consumer_offsets` before",
+            1,
+            records=True,
+            middle=True,
+            protocol="consumer",
+        ),
+        Scenario("share, middle", "share groups, the same", 1, records=True, middle=True, protocol="share"),
+        Scenario("streams, middle", "streams groups, the same", 1, records=True, middle=True, protocol="streams"),
+        Scenario(
+            "consumer, stalls",
+            "consumer groups; a replica stands still again and again, so that nothing can be stored",
+            1,
+            records=True,
+            stalls=True,
+            protocol="consumer",
+        ),
+        Scenario("share, stops", "share groups; a broker stands still", 1, records=True, stops=True, protocol="share"),
+        Scenario(
+            "streams, stops", "streams groups; the broker stands still", 1, records=True, stops=True, protocol="streams"
+        ),
+        Scenario(
+            "consumer, outages",
+            "consumer groups; the broker dies several times",
+            1,
+            records=True,
+            outages=True,
+            protocol="consumer",
+        ),
+        Scenario(
             "starved",
             "neighbours take the processor again and again, for 0.5 s to 8 s: all takes longer",
             0,

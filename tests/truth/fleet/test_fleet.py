@@ -50,6 +50,20 @@ def test_what_a_starved_broker_is_slow_to_do_is_not_said_to_be_exact(version: st
     assert not wrong, f"\n{table([report])}"
 
 
+@pytest.mark.parametrize(
+    ("version", "seed", "scenario"),
+    [("4.0.2", 32, "consumer, stalls"), ("4.0.2", 32, "share, middle"), ("4.2.1", 33, "consumer, middle")],
+)
+def test_what_was_answered_late_or_before_the_log_began_makes_nothing_exact(
+    version: str, seed: int, scenario: str
+) -> None:
+    """A leave that was answered long after its records had been read, and sessions that records had told of before the
+    request log began."""
+    report = judged(version, seed, 6, SCENARIOS[scenario])
+    wrong = [text for text in report.score.problems if text.startswith((*INVENTED, "exact and untrue"))]
+    assert not wrong, f"\n{table([report])}"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("version", "seed", "groups", "scenario"),

@@ -278,7 +278,7 @@ class EpochTruth(Truth):
 
     def unanswered_since_ms(self, at_ms: float) -> float:
         """See `Truth`: an answer waits until what was written before is stored."""
-        return at_ms - STORED_MS
+        return min(super().unanswered_since_ms(at_ms), at_ms - STORED_MS)
 
     def says_of(self, row: Mapping[str, Any]) -> str | None:
         """See `Truth.says_of`: conversions, refusals, static members that left for a moment."""
