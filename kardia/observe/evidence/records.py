@@ -108,22 +108,26 @@ def _on_empty_record(observer: Facts, group: Group, event: Event, generation: in
         return  # of before it was deleted: the answer to that was read first
     if generation <= group.generation or group.state == GroupState.EMPTY:
         if group.state == GroupState.UNKNOWN:
-            group.generation = generation
-            group.membership_complete = True
-            observer.move(group, at, GroupState.EMPTY, "group record", "exact")
+            _is_found_empty(observer, group, generation, at)
         elif generation == group.generation and group.state == GroupState.EMPTY:
             _confirm_last(observer, group, at)
         return
     if group.state == GroupState.UNKNOWN:
-        group.generation = generation
-        group.membership_complete = True
-        observer.move(group, at, GroupState.EMPTY, "group record", "exact")
+        _is_found_empty(observer, group, generation, at)
         return
     group.empty_at_ms, group.empty_by, group.empty_in = at, f"{event.source}@{event.start}", generation
     if group.broker:
         observer.schedule(group, at + observer.settings.settle_ms, "empty", str(generation))
     else:
         conclude_empty(observer, group, generation)
+
+
+def _is_found_empty(observer: Facts, group: Group, generation: int, at: float) -> None:
+    """Nothing was known of its state, as after a gap: whoever is held from before is gone by now."""
+    group.generation = generation
+    group.membership_complete = True
+    _forget_unlisted(observer, group, [], at)
+    observer.move(group, at, GroupState.EMPTY, "group record", "exact")
 
 
 def conclude_empty(observer: Facts, group: Group, generation: int) -> None:

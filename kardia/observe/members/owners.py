@@ -6,7 +6,8 @@ read one partition.
 
 from __future__ import annotations
 
-from kardia.observe.state.group import Group, Member
+from kardia.kafka.states import MemberState
+from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember, Partitions
 from kardia.observe.state.partitions import MAX_PARTITIONS, named, together
 
@@ -53,7 +54,7 @@ def restore(group: Group, member: Member) -> None:
 
 
 def forget(group: Group) -> None:
-    """What anybody has is not known any more: a part of the log is lost."""
+    """What anybody has, and has still to give up, is not known any more: a part of the log is lost."""
     if group.modern is None:
         return
     group.modern.owners.clear()
@@ -65,6 +66,9 @@ def forget(group: Group) -> None:
         if member.modern is not None:
             member.modern.assigned = member.modern.target = None
             member.modern.revoking = {}
+            member.modern.revoke_since_at_ms, member.modern.revoke_by = NEVER, None
+            if member.modern.state == MemberState.UNREVOKED:
+                member.modern.state = MemberState.UNKNOWN
 
 
 def are_known(group: Group) -> bool:

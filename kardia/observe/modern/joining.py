@@ -170,13 +170,15 @@ def replaced_sure(group: Group, member: Member) -> Certainty:
 
 def stayed_sure(facts: Facts, group: Group, member: Member, answered: int, at: float) -> Certainty:
     """How sure it is that a member which asks for everything again was one until then: where nothing says how long a
-    session is, it may have ended unseen. An end would have made an epoch, which an answer shows where it has no older
-    target."""
+    session is, or since a gap, it may have ended unseen. An end would have made an epoch, which an answer shows where
+    it has no older target."""
     own = groups.own_of(member)
-    silent = own.away_since_at_ms >= 0 or ends.may_have_run_out(group, member, at)
+    lost = member.unknown_since_at_ms >= 0
+    silent = lost or own.away_since_at_ms >= 0 or ends.may_have_run_out(group, member, at)
     none_since = answered <= group.generation and evidence.has_targets_at_once(facts)
     by_records = group.modern is not None and group.modern.by_records
-    return "provisional" if silent and not (by_records or group.is_session_known(member) or none_since) else "exact"
+    known = group.is_session_known(member) and not lost
+    return "provisional" if silent and not (by_records or known or none_since) else "exact"
 
 
 def by_regex(event: Event) -> bool:

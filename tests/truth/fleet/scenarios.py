@@ -236,6 +236,16 @@ SCENARIOS = {
             loses="told",
             protocol="consumer",
         ),
+        Scenario("consumer, gaps, requests", "the same, requests alone", 1, loses="told", protocol="consumer"),
+        Scenario(
+            "migration, gaps",
+            "groups that migrate; pieces of the log are lost, and the collector says so",
+            1,
+            records=True,
+            loses="told",
+            protocol="migration",
+        ),
+        Scenario("migration, gaps, requests", "the same, requests alone", 1, loses="told", protocol="migration"),
         Scenario(
             "consumer, middle",
             "consumer groups; the request log begins in the middle of their lives, `__consumer_offsets` before",

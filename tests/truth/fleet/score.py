@@ -155,14 +155,17 @@ def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: fl
 
 
 def _one_that_is_there(result: Score, truth: Truth, life: Life, row: dict[str, Any], evidence: Evidence) -> None:
-    """A member is said to have ended. It had, if a load that nobody has seen since took it back; and where brokers move
-    or evidence is lost, what is provisional may be wrong."""
-    before = (one for one in truth.lives if one.member_id == life.member_id and one is not life)
-    taken_back = life.joined_at_ms in truth.loads and any(
-        one.cause == row["end_cause"] and abs(one.ended_at_ms - row["ended_at_ms"]) <= HANDLED_MS for one in before
+    """A member is said to have ended. It had, if a load that nobody has seen since took it back, or if it came back
+    under its id where evidence is lost; where brokers move or evidence is lost, what is provisional may be wrong."""
+    was_so = any(
+        one.cause == row["end_cause"] and abs(one.ended_at_ms - row["ended_at_ms"]) <= HANDLED_MS
+        for one in truth.lives
+        if one.member_id == life.member_id and one is not life
     )
-    if taken_back:
+    if was_so and life.joined_at_ms in truth.loads:
         result.count("ends undone by a load that nobody saw")
+    elif was_so and evidence.damage.dark(life.joined_at_ms, life.joined_at_ms):
+        result.count("ends of members that came back where nothing is seen")
     elif not evidence.complete and row["certainty"] not in JUDGED:
         result.count("ends said provisionally of members that are there")
     else:

@@ -51,15 +51,22 @@ def test_what_a_starved_broker_is_slow_to_do_is_not_said_to_be_exact(version: st
 
 
 @pytest.mark.parametrize(
-    ("version", "seed", "scenario"),
-    [("4.0.2", 32, "consumer, stalls"), ("4.0.2", 32, "share, middle"), ("4.2.1", 33, "consumer, middle")],
+    ("version", "seed", "groups", "scenario"),
+    [
+        ("4.0.2", 32, 6, "consumer, stalls"),
+        ("4.0.2", 32, 6, "share, middle"),
+        ("4.2.1", 33, 6, "consumer, middle"),
+        ("4.2.1", 70_103, 4, "migration, gaps"),
+        ("4.2.1", 70_203, 4, "migration, gaps, requests"),
+        ("4.1.2", 70_102, 4, "consumer, gaps, requests"),
+    ],
 )
-def test_what_was_answered_late_or_before_the_log_began_makes_nothing_exact(
-    version: str, seed: int, scenario: str
+def test_what_was_answered_late_or_is_not_read_makes_nothing_exact(
+    version: str, seed: int, groups: int, scenario: str
 ) -> None:
-    """A leave that was answered long after its records had been read, and sessions that records had told of before the
-    request log began."""
-    report = judged(version, seed, 6, SCENARIOS[scenario])
+    """A leave that was answered long after its records had been read; sessions that records had told of before the
+    request log began; seats, returns and what is to be given up in a gap."""
+    report = judged(version, seed, groups, SCENARIOS[scenario])
     wrong = [text for text in report.score.problems if text.startswith((*INVENTED, "exact and untrue"))]
     assert not wrong, f"\n{table([report])}"
 
