@@ -231,8 +231,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "first_line_at_ms": "float, stamp of the first line since the last tick",
         "last_line_at_ms": "float, stamp of the last line read, of whatever kind: the broker was alive then",
         "silences": "list of [from_ms, to_ms]: between two lines nothing at all was logged for SILENCE_MS or longer",
-        "begins_at_ms": "float, stamp of the first line of the whole stream that is read; a replay says so, "
-        "live it is that of the first tick",
+        "begins_at_ms": "float, stamp of the first line of the whole stream that is read; a replay says so",
         "ends_at_ms": "float, stamp of its last line, where no more will be read of it but of the broker's other log;"
         " a replay says so",
         "holes": "list of [from_ms, to_ms]: between two lines a file of the log is missing; a replay says so",

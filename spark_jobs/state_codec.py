@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from spark_jobs.errors import StateError
 
-VERSION = 25
+VERSION = 26
 """Version of the bytes written now; those before lack what the observer has since learned to remember."""
 
 PIECE_BYTES = 4 << 20

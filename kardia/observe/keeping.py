@@ -106,6 +106,7 @@ def snapshot(intake: Intake) -> dict[str, Any]:
                 stream.since_tick,
                 stream.begins_at,
                 stream.ends_at,
+                stream.heard_from,
                 stream.usual_gap_ms,
                 stream.untold(),
             ]
@@ -130,9 +131,12 @@ def restore(intake: Intake, state: dict[str, Any]) -> None:
     intake.lag.restore(state["lag"])
     for broker, queue in state["queues"].items():
         intake.queues[broker] = [(at, Event(*event)) for at, event in queue]
-    for name, (complete_to, alive_to, since_tick, begins_at, ends_at, gap_ms, untold) in state["streams"].items():
+    for name, (complete_to, alive_to, since_tick, begins_at, ends_at, heard_from, gap_ms, untold) in state[
+        "streams"
+    ].items():
         stream = intake.streams[name] = Stream(complete_to, alive_to, since_tick)
         stream.begins_at, stream.ends_at, stream.usual_gap_ms = begins_at, ends_at, gap_ms
+        stream.heard_from = heard_from
         for count, value in zip(COUNTS, untold, strict=True):
             setattr(stream, count, value)
         stream.touched = bool(stream.touched)

@@ -161,6 +161,7 @@ def _take_sources(observer: Observer, before: Sequence[Observer]) -> None:
             found.last_line_at = max(found.last_line_at, stream.last_line_at)
             found.since_tick = max(found.since_tick, stream.since_tick)
             found.begins_at = max(found.begins_at, stream.begins_at)
+            found.heard_from = max(found.heard_from, stream.heard_from)
             found.ends_at = max(found.ends_at, stream.ends_at)
             found.usual_gap_ms = max(found.usual_gap_ms, stream.usual_gap_ms)
         for broker in old.queues:

@@ -510,7 +510,7 @@ class Observer(Intake):
         if group.modern is None or not self.reads_requests(group.broker, clock):
             return False
         since = member.session_renewed_at_ms
-        return since >= 0 and not self.reads_requests(group.broker, since)
+        return since >= 0 and not self.heard_requests_at(group.broker, since)
 
     def _as_of(self, broker: str, since: float, clock: float, alive_to: float) -> Certainty:
         """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A

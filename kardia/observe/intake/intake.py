@@ -103,6 +103,7 @@ class Stream:
         "ends_at",
         "events",
         "gaps",
+        "heard_from",
         "ignored",
         "last_line_at",
         "lines",
@@ -121,6 +122,8 @@ class Stream:
         self.since_tick = since_tick
         self.begins_at = NEVER
         """Stamp of the first line that is read of it; NEVER where that is not told."""
+        self.heard_from = NEVER
+        """Stamp of the first line of its first tick: what was answered before is not read of it, live as well."""
         self.ends_at = NEVER
         """Stamp of its last line, where the broker's other log goes on without it."""
         self.usual_gap_ms = NEVER
@@ -224,6 +227,11 @@ class Intake(Facts):
             request = self.streams.get(f"{broker}/request")
             return request is not None and request.covers(at)
         return any(name.endswith("/request") and stream.covers(at) for name, stream in self.streams.items())
+
+    def heard_requests_at(self, broker: str, at: float) -> bool:
+        """Whether the request log of a broker had begun at an instant, as far as it is read; empty: that of any."""
+        names = [f"{broker}/request"] if broker else [name for name in self.streams if name.endswith("/request")]
+        return any(name in self.streams and self.streams[name].heard_from <= at for name in names)
 
     def has_requests(self) -> bool:
         """Whether a request log of any broker is read, at any time."""
@@ -372,8 +380,8 @@ class Intake(Facts):
         stream.lines += lines
         stream.ignored += sum((detail.get("ignored") or {}).values())
         if stream.complete_to < 0:
-            # Live, its first line is the first that a collector sent.
-            stream.begins_at = float(detail.get("begins_at_ms", detail.get("first_line_at_ms", NEVER)))
+            stream.begins_at = float(detail.get("begins_at_ms", NEVER))
+            stream.heard_from = float(detail.get("first_line_at_ms", NEVER))
         if "ends_at_ms" in detail and stream.ends_at < 0:
             stream.ends_at = float(detail["ends_at_ms"])
             over = {"from_ms": stream.ends_at, "to_ms": stream.ends_at, "reason": "log_ends"}
