@@ -494,7 +494,7 @@ class Observer(Intake):
         certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock, alive_to))
         if group.group_id in self.awaiting or group.operation:
             certainty = weaker(certainty, waiting.certainty_about(group, member))
-        if group.may_turn_classic(clock) or self._was_renewed_before_its_log(group, member, clock):
+        if group.may_turn_classic(clock) or self.was_renewed_before_its_log(group, member, clock):
             certainty = weaker(certainty, "provisional")
         member.health_at_ms = clock
         known_at_ms = rows.instant(max(clock, group.known_at_ms))
@@ -503,14 +503,6 @@ class Observer(Intake):
         self.rows["health"].append(
             rows.health_row(cluster, group_at, member, known_at_ms, certainty, how, reasons, polls)
         )
-
-    def _was_renewed_before_its_log(self, group: Group, member: Member, clock: float) -> bool:
-        """Whether only a record showed the last renewal, of before what is read of its broker's request log: a later
-        one may have been asked for there."""
-        if group.modern is None or not self.reads_requests(group.broker, clock):
-            return False
-        since = member.session_renewed_at_ms
-        return since >= 0 and not self.heard_requests_at(group.broker, since)
 
     def _as_of(self, broker: str, since: float, clock: float, alive_to: float) -> Certainty:
         """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A

@@ -34,6 +34,9 @@ def unnoticed(version: str) -> list[str]:
             one.set(changed, _other(one.getType()))
             if changed.equals(build("member").build()):
                 found.append(f"{name.rsplit('.', 1)[-1]}.{one.getName()}")
+    assignment, maps = jvm.jclass(GROUP + "modern.Assignment"), jvm.jclass("java.util.Map")
+    if assignment(maps.of()).equals(assignment(maps.of("topic", "partitions"))):
+        found.append("Assignment.partitions")
     return found
 
 

@@ -86,7 +86,8 @@ def take_entry(observer: Facts, group: Group, entry: list[Any], generation: int,
 
 
 def _forget_unlisted(observer: Facts, group: Group, entries: list[list[Any]], at: float) -> None:
-    """Where no request has been seen yet the records are all there is: whoever one does not name was gone by then."""
+    """Where no request has been seen yet, or nothing is known of the state, the records are all there is: whoever one
+    does not name was gone by then."""
     listed, instances = {entry[0] for entry in entries}, {entry[1] for entry in entries if entry[1]}
     for member in list(group.members.values()):
         if member.member_id in listed:
@@ -106,28 +107,21 @@ def _on_empty_record(observer: Facts, group: Group, event: Event, generation: in
         return
     if group.state == GroupState.DEAD:
         return  # of before it was deleted: the answer to that was read first
-    if generation <= group.generation or group.state == GroupState.EMPTY:
-        if group.state == GroupState.UNKNOWN:
-            _is_found_empty(observer, group, generation, at)
-        elif generation == group.generation and group.state == GroupState.EMPTY:
-            _confirm_last(observer, group, at)
+    if group.state == GroupState.UNKNOWN:  # as after a gap: whoever is held from before is gone by now
+        group.generation = generation
+        group.membership_complete = True
+        _forget_unlisted(observer, group, [], at)
+        observer.move(group, at, GroupState.EMPTY, "group record", "exact")
         return
-    if group.state == GroupState.UNKNOWN:
-        _is_found_empty(observer, group, generation, at)
+    if generation <= group.generation or group.state == GroupState.EMPTY:
+        if generation == group.generation and group.state == GroupState.EMPTY:
+            _confirm_last(observer, group, at)
         return
     group.empty_at_ms, group.empty_by, group.empty_in = at, f"{event.source}@{event.start}", generation
     if group.broker:
         observer.schedule(group, at + observer.settings.settle_ms, "empty", str(generation))
     else:
         conclude_empty(observer, group, generation)
-
-
-def _is_found_empty(observer: Facts, group: Group, generation: int, at: float) -> None:
-    """Nothing was known of its state, as after a gap: whoever is held from before is gone by now."""
-    group.generation = generation
-    group.membership_complete = True
-    _forget_unlisted(observer, group, [], at)
-    observer.move(group, at, GroupState.EMPTY, "group record", "exact")
 
 
 def conclude_empty(observer: Facts, group: Group, generation: int) -> None:

@@ -145,6 +145,18 @@ class Facts:
         """Whether what a broker was asked at an instant is read, in its request log; empty: of any broker."""
         return True
 
+    def heard_requests_at(self, _broker: str, _at: float) -> bool:
+        """Whether the request log of a broker had begun at an instant, as far as it is read; empty: that of any."""
+        return True
+
+    def was_renewed_before_its_log(self, group: Group, member: Member, now: float) -> bool:
+        """Whether only a record showed the last renewal, of before what is read of its broker's request log: a later
+        one may have been asked for there. Members of classic groups are known by requests alone."""
+        since = member.session_renewed_at_ms
+        if group.modern is None or since < 0 or not self.reads_requests(group.broker, now):
+            return False
+        return not self.heard_requests_at(group.broker, since)
+
     def reads_records(self) -> bool:
         """Whether `__consumer_offsets` is read."""
         return False
@@ -466,8 +478,9 @@ class Facts:
         if outcome != "open":
             known_at_ms = max(known_at_ms, rows.instant(predicted_at) + 1)
         sure = kind == "session" and member.imminent and deadlines.surely_silent(group, member)
-        since_load = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
-        sure = sure and not since_load and not self.silent_at(group.broker, predicted_at)
+        unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
+        unsure = unsure or self.was_renewed_before_its_log(group, member, predicted_at)
+        sure = sure and not unsure and not self.silent_at(group.broker, predicted_at)
         certainty = weaker("inferred" if sure else "provisional", at_most)
         self.rows["predictions"].append(
             rows.prediction_row(

@@ -123,7 +123,8 @@ class Stream:
         self.begins_at = NEVER
         """Stamp of the first line that is read of it; NEVER where that is not told."""
         self.heard_from = NEVER
-        """Stamp of the first line of its first tick: what was answered before is not read of it, live as well."""
+        """Stamp of the first line of its first tick, or of that itself if it is silent: what was answered before is not
+        read, live as well; NEVER where neither is told."""
         self.ends_at = NEVER
         """Stamp of its last line, where the broker's other log goes on without it."""
         self.usual_gap_ms = NEVER
@@ -381,7 +382,8 @@ class Intake(Facts):
         stream.ignored += sum((detail.get("ignored") or {}).values())
         if stream.complete_to < 0:
             stream.begins_at = float(detail.get("begins_at_ms", NEVER))
-            stream.heard_from = float(detail.get("first_line_at_ms", NEVER))
+            begun = event.logged_at_ms if detail.get("lines") == 0 else NEVER
+            stream.heard_from = float(detail.get("first_line_at_ms", begun))
         if "ends_at_ms" in detail and stream.ends_at < 0:
             stream.ends_at = float(detail["ends_at_ms"])
             over = {"from_ms": stream.ends_at, "to_ms": stream.ends_at, "reason": "log_ends"}

@@ -157,19 +157,15 @@ def _left(facts: Facts, group: Group, event: Event, at_most: Certainty = "exact"
     """A member left; a record may have said so before, without the reason. `at_most`: how sure it is that it did."""
     member = group.members.get(event.member_id)
     modern = group.modern
-    if modern is None and member is None:
-        over = group.ended.get(event.member_id)  # its leave made the group a classic one
-        if over is not None and over.cause == "unknown":
-            ends.by_request(facts, group, over, event, *leaves.why_left(facts, group, over.member, event))
-        return
     over = group.ended.get(event.member_id)
     if member is None and over is not None:
+        why = leaves.why_left(facts, group, over.member, event)
         if over.cause == "unknown":
-            ends.by_request(facts, group, over, event, *leaves.why_left(facts, group, over.member, event))
-        elif over.cause == "session_expired" and over.certainty != "exact" and over.told:
-            ends.was_a_leave(facts, group, over, event, *leaves.why_left(facts, group, over.member, event))
+            ends.by_request(facts, group, over, event, *why)
+        elif modern is not None and over.cause == "session_expired" and over.certainty != "exact" and over.told:
+            ends.was_a_leave(facts, group, over, event, *why)
         return
-    if modern is None:
+    if modern is None:  # its leave may have made the group a classic one
         return
     if member is None:
         member = _notice(facts, group, modern, event, groups.LEAVES)

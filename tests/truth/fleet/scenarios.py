@@ -264,7 +264,9 @@ SCENARIOS = {
             stalls=True,
             protocol="consumer",
         ),
-        Scenario("share, stops", "share groups; a broker stands still", 1, records=True, stops=True, protocol="share"),
+        Scenario(
+            "share, stops", "share groups; the broker stands still", 1, records=True, stops=True, protocol="share"
+        ),
         Scenario(
             "streams, stops", "streams groups; the broker stands still", 1, records=True, stops=True, protocol="streams"
         ),

@@ -18,6 +18,13 @@ what is counted may be off, and is provisional."""
 SURENESS = ("exact", "inferred", "provisional", "unknown")
 
 
+def holds(version: str, seed: int, groups: int, scenario: str, *never: str) -> None:
+    """Nothing is invented in a run, and it has no problem of these kinds."""
+    report = judged(version, seed, groups, SCENARIOS[scenario])
+    wrong = [text for text in report.score.problems if text.startswith((*INVENTED, *never))]
+    assert not wrong, f"\n{table([report])}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("version", ["3.9.2", "4.1.2", "4.4.0"])
@@ -45,9 +52,7 @@ def test_nothing_is_invented_and_exact_is_true_whatever_befalls_brokers_and_evid
 )
 def test_what_a_starved_broker_is_slow_to_do_is_not_said_to_be_exact(version: str, seed: int, scenario: str) -> None:
     """Other seeds show what nothing can tell: a Java coordinator's thread that is late (docs/truth.md)."""
-    report = judged(version, seed, 6, SCENARIOS[scenario])
-    wrong = [text for text in report.score.problems if text.startswith((*INVENTED, "exact and untrue"))]
-    assert not wrong, f"\n{table([report])}"
+    holds(version, seed, 6, scenario, "exact and untrue")
 
 
 @pytest.mark.parametrize(
@@ -66,9 +71,7 @@ def test_what_was_answered_late_or_is_not_read_makes_nothing_exact(
 ) -> None:
     """A leave that was answered long after its records had been read; sessions that records had told of before the
     request log began; seats, returns and what is to be given up in a gap."""
-    report = judged(version, seed, groups, SCENARIOS[scenario])
-    wrong = [text for text in report.score.problems if text.startswith((*INVENTED, "exact and untrue"))]
-    assert not wrong, f"\n{table([report])}"
+    holds(version, seed, groups, scenario, "exact and untrue")
 
 
 @pytest.mark.long
@@ -115,10 +118,7 @@ def test_what_was_answered_late_or_is_not_read_makes_nothing_exact(
 def test_nothing_is_wrong_any_more_that_was_wrong_in_one_group_of_thousands(
     version: str, seed: int, groups: int, scenario: str
 ) -> None:
-    report = judged(version, seed, groups, SCENARIOS[scenario])
-    never = (*INVENTED, "exact and untrue", "inferred and untrue")
-    wrong = [text for text in report.score.problems if text.startswith(never)]
-    assert not wrong, f"\n{table([report])}"
+    holds(version, seed, groups, scenario, "exact and untrue", "inferred and untrue")
 
 
 def test_the_offsets_topic_changes_no_end_but_by_the_width_of_a_stamp() -> None:

@@ -69,8 +69,11 @@ class Texts:
         self._read: dict[tuple[str, str], Any] = {}
 
     def of(self, given: Any, read: Callable[[Any], Any], of_what: str = "") -> Any:
-        """What `read` makes of a map whose text says all that is in it, and of what it is."""
+        """What `read` makes of a map, by its text, which says all that is in it, and of what it is. A part without a
+        text of its own shows as CLASS@NUMBER: then it is read."""
         text = (of_what, str(given))
+        if "@" in text[1]:
+            return read(given)
         found = self._read.get(text)
         if found is None:
             if len(self._read) >= _ENOUGH:

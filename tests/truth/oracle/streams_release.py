@@ -30,9 +30,8 @@ class StreamsRelease(ConsumerRelease):
         super().__init__(clock, settings)
         self._members = Members(_read_member)
         self._nobody = jclass("java.util.Optional").empty()
-        self._identity = jclass("java.lang.System").identityHashCode
-        self._topologies: dict[str, tuple[int, Any, Any]] = {}
-        """By group: which object says what is configured, it, and what was read of it."""
+        self._topologies: dict[str, tuple[Any, Any]] = {}
+        """By group: what is configured, and what was read of it."""
         self._roles = {role: field(_GROUP, name) for role, name in _ROLES.items()}
         self._has_instances = hasattr(jclass(_GROUP), "hasStaticMember")
 
@@ -88,11 +87,10 @@ class StreamsRelease(ConsumerRelease):
 
     def _read_topology(self, group_id: str, configured: Any) -> Any:
         """As `_configured`; what it reads is never changed, but replaced."""
-        identity = self._identity(configured)
         known = self._topologies.get(group_id)
-        if known is None or known[0] != identity:
-            known = self._topologies[group_id] = (identity, configured, _configured(configured))
-        return known[2]
+        if known is None or not known[0].equals(configured):
+            known = self._topologies[group_id] = (configured, _configured(configured))
+        return known[1]
 
     def _processes(self, group: Any) -> tuple[tuple[Task, str, tuple[str, ...]], ...]:
         found: list[tuple[Task, str, tuple[str, ...]]] = []
