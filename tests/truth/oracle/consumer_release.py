@@ -44,6 +44,8 @@ class ConsumerRelease(JavaRelease):
         self._map = jclass("java.util.HashMap")
         self._image = jclass(_IMAGE + "MetadataImage").EMPTY
         self._offset = 0
+        self._over = jclass("java.lang.Object")()
+        """Stands behind the events of a call that has ended."""
         super().__init__(clock, settings)
         commits = jclass("org.apache.kafka.common.protocol.ApiKeys").OFFSET_COMMIT
         self._knows_commits_by_id = int(commits.latestVersion()) >= COMMITS_BY_ID
@@ -175,18 +177,17 @@ class ConsumerRelease(JavaRelease):
 
     def _while_events_run(self, call: Callable[[], None]) -> None:
         """The call waits for what it hands to the events of the shard, so they run beside it."""
-        done = threading.Event()
 
         def act() -> None:
             try:
                 call()
             finally:
-                done.set()
+                self._events.addLast(self._over)
 
         caller = threading.Thread(target=act)
         caller.start()
-        while not done.wait(0.0005):
-            self.settle()
+        while not self._over.equals(event := self._events.takeFirst()):
+            self._run(event)
         caller.join()
         self.settle()
 

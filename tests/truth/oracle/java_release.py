@@ -22,7 +22,7 @@ from tests.truth.oracle.settings import AnySettings, properties
 _RUNTIME = "org.apache.kafka.coordinator.common.runtime."
 _GROUP = "org.apache.kafka.coordinator.group."
 _SHARE_CONFIG = _GROUP + "modern.share.ShareGroupConfig"
-_EVENTS = "java.util.concurrent.ConcurrentLinkedDeque"
+_EVENTS = "java.util.concurrent.LinkedBlockingDeque"
 """Of threads: a change of topics waits in one for what another one runs."""
 _PERSISTER = "org.apache.kafka.server.share.persister."
 
@@ -209,10 +209,13 @@ class JavaRelease:
         """Run every event that waits."""
         events = self._events
         while (event := events.pollFirst()) is not None:
-            try:
-                event.run()
-            except jpype.JException as error:
-                event.complete(error)
+            self._run(event)
+
+    def _run(self, event: Any) -> None:
+        try:
+            event.run()
+        except jpype.JException as error:
+            event.complete(error)
 
     def group_ids(self) -> list[str]:
         """Groups that exist, of whatever kind."""
