@@ -48,9 +48,10 @@ def on_request(facts: Facts, event: Event, at: float) -> None:
 def _is_of_before(group: Group, event: Event) -> bool:
     """Whether this is the answer to a member that has left meanwhile: it waited until what was written before was
     stored, and was handled first."""
-    over = group.ended.get(event.member_id)
-    left = over is not None and over.told and event.kind != Kind.LEAVE and event.error_code in (NONE, IN_PROGRESS)
-    return left and over is not None and event.handled_at_ms <= over.ended_at_ms + epochs.STAMP_MS
+    if event.kind == Kind.LEAVE or event.error_code not in (NONE, IN_PROGRESS):
+        return False
+    member_id = event.member_id or str((event.detail or {}).get("assigned_member_id", ""))
+    return ends.was_before_its_end(group, member_id, event.handled_at_ms)
 
 
 def _on_heartbeat(facts: Facts, group: Group, event: Event) -> None:

@@ -330,6 +330,12 @@ def _began_downgraded(group: Group, over: Ended) -> bool:
     return same and abs(current.cause.at - over.ended_at_ms) <= LATE_MS
 
 
+def was_before_its_end(group: Group, member_id: str, at: float) -> bool:
+    """Whether a member was still one when something was handled whose answer is read after its end was told."""
+    over = group.ended.get(member_id)
+    return over is not None and over.told and at <= over.ended_at_ms + epochs.STAMP_MS
+
+
 def back(facts: Facts, group: Group, over: Ended, at: float, certainty: Certainty = "inferred") -> Member:
     """A member that was taken for ended is one still."""
     member = lives.reinstate(facts, group, over, at, certainty=certainty)

@@ -76,7 +76,7 @@ def on_heartbeat(facts: Facts, event: Event, at: float) -> None:
         _left(facts, group, event)
     elif epoch == groups.AWAY:
         _went_away(facts, group, event)
-    else:
+    elif not ends.was_before_its_end(group, event.member_id, event.handled_at_ms):
         _accepted(facts, group, event, protocol, epoch)
 
 

@@ -131,9 +131,9 @@ def _ended(truth: Truth, member_id: str, at_ms: int, bound_ms: int | None, cause
 
 def _was_one_for_a_ms(truth: Truth, member_id: str, at_ms: int) -> bool:
     """Whether a process had its seat taken by the next one within the width of a stamp, by which a line may be said to
-    be of the next ms."""
+    be of the ms before or after."""
     brief = (one for one in _lives(truth, member_id) if 0 <= one.ended_at_ms - one.joined_at_ms <= 1)
-    return any(one.joined_at_ms in (at_ms, at_ms - 1) for one in brief)
+    return any(abs(one.joined_at_ms - at_ms) <= 1 for one in brief)
 
 
 def _member(truth: Truth, row: dict[str, Any]) -> str:
