@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf, nextafter
 from operator import attrgetter
 from typing import Any
 
@@ -27,7 +28,7 @@ from kardia.observe.state.settings import ObserverSettings
 from kardia.stretches import END, START, WIDTH, Stretch
 
 _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
-_HEARTBEAT = int(Kind.HEARTBEAT)
+_HEARTBEAT, _MODERN = int(Kind.HEARTBEAT), int(Kind.MODERN_HEARTBEAT)
 _COMMIT, _LEAVE, _LINE = int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.COORDINATOR_LINE)
 
 LOOKED_BACK = 100
@@ -71,6 +72,20 @@ def _after_its_commit(queue: list[tuple[float, Event]], event: Event) -> float:
     for before, other in queue[-LOOKED_BACK:]:
         if other.kind == _COMMIT and other.connection == event.connection and other.start < event.start:
             at = max(at, before)
+    return at
+
+
+def _as_handled(queue: list[tuple[float, Event]], event: Event) -> float:
+    """When a heartbeat took effect that waited until what it had written was stored: answers that waited for one batch
+    are sent in one instant, in whatever order, and were made in the order in which they were handled."""
+    at = event.decided_at_ms
+    for there, other in queue[-LOOKED_BACK:]:
+        if other.kind == _MODERN and other.group_id == event.group_id and abs(there - at) <= ONE_INSTANT_MS:
+            apart_ms = event.handled_at_ms - other.handled_at_ms
+            if apart_ms > ONE_INSTANT_MS and at <= there:
+                at = nextafter(there, inf)
+            elif apart_ms < -ONE_INSTANT_MS and at >= there:
+                at = nextafter(there, -inf)
     return at
 
 
@@ -279,7 +294,9 @@ class Intake(Facts):
             if self._seen is not None:
                 self._seen.add((event.source, event.start, event.shard))
             at = event.decided_at_ms
-            if kind in _BY_HANDLING or (kind == _HEARTBEAT and at - event.arrived_at_ms > AT_ONCE_MS - STAMPS_MS):
+            if kind == _MODERN and at - event.handled_at_ms > AT_ONCE_MS:
+                at = _as_handled(source.queue, event)
+            elif kind in _BY_HANDLING or (kind == _HEARTBEAT and at - event.arrived_at_ms > AT_ONCE_MS - STAMPS_MS):
                 at = effect_at(event)
             source.queue.append((at, event))
 
@@ -298,7 +315,12 @@ class Intake(Facts):
         source.stream.events += 1
         if self._seen is not None:
             self._seen.add((event.source, event.start, event.shard))
-        at = effect_at(event) if event.kind != _LEAVE else _after_its_commit(source.queue, event)
+        if kind == _LEAVE:
+            at = _after_its_commit(source.queue, event)
+        elif kind == _MODERN and event.decided_at_ms - event.handled_at_ms > AT_ONCE_MS:
+            at = _as_handled(source.queue, event)
+        else:
+            at = effect_at(event)
         source.queue.append((at, event))
         if kind == _LINE and (event.detail or {}).get("what") == "rebalance_skipped":
             _withdraw(source.queue, event)

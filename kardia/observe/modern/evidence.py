@@ -49,6 +49,17 @@ def on_gone(facts: Facts, group: Group, member_id: str, at: float) -> None:
     ends.remove_counted(facts, group, member, min(since, at), "unknown", "", "unknown", at)
 
 
+def on_alive(facts: Facts, group: Group, member_id: str, at: float, *, renewed: bool = False) -> None:
+    """The coordinator had a member at an instant, by what it answered: whose silence was taken for an end up to then,
+    or, as that renewed its session, for one after it, is a member still."""
+    over = group.ended.get(member_id)
+    if over is None or over.told or over.certainty == "exact" or group.modern is None:
+        return
+    if over.cause not in LEAVE_CAUSES and (renewed or over.ended_at_ms <= at):
+        facts.divergences += 1
+        ends.back(facts, group, over, at, "provisional")
+
+
 def _end_by_timer(facts: Facts, group: Group, member: Member, by: float) -> None:
     """A timer of the member was due by `by`, and it is gone. A broker fires the timers of a shard in the order of their
     deadlines (`SystemTimer`): whoever was due before it is gone as well, and went first."""

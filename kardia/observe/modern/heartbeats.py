@@ -56,9 +56,6 @@ while it prepared without a protocol."""
 UNSETTLED = frozenset({ModernState.UNKNOWN, ModernState.NOT_READY})
 """States that the next heartbeat may end, whatever it says."""
 
-MAX_UNSTORED = 64
-"""Who joined and was not answered in time is remembered, so many of a group."""
-
 PULSE_KEYS = 4
 """Keys in the detail of a heartbeat that says nothing else: protocol, both epochs, interval."""
 
@@ -104,6 +101,8 @@ def _not_stored(facts: Facts, group: Group, event: Event) -> None:
     """The coordinator did what was asked, and what it wrote was not stored in time. A member that leaves does not ask
     again; who joins does, with the id that it has drawn, and is told what the first request made."""
     epoch, modern = int((event.detail or {}).get("member_epoch", 0)), group.modern
+    if epoch > groups.JOINS:
+        evidence.on_alive(facts, group, event.member_id, event.handled_at_ms, renewed=True)
     if modern is None or (epoch < 0 and event.member_id not in group.members):
         return
     if epoch == groups.LEAVES:
@@ -111,9 +110,7 @@ def _not_stored(facts: Facts, group: Group, event: Event) -> None:
     elif epoch == groups.AWAY:
         _went_away(facts, group, event)
     elif epoch == groups.JOINS and event.member_id not in group.members:
-        modern.unstored[event.member_id] = event.handled_at_ms
-        if len(modern.unstored) > MAX_UNSTORED:
-            del modern.unstored[next(iter(modern.unstored))]
+        joining.joined_unstored(facts, group, modern, event)
 
 
 def _tell_upgrade_refused(facts: Facts, group: Group, event: Event) -> None:
@@ -130,6 +127,8 @@ def _tell_upgrade_refused(facts: Facts, group: Group, event: Event) -> None:
 def _tell_fenced(facts: Facts, group: Group, event: Event) -> None:
     """A member that names another epoch than the coordinator has, or an instance id that is another's, is refused; it
     stays a member. Said once in a life."""
+    if event.error_code == ErrorCode.FENCED_MEMBER_EPOCH:
+        evidence.on_alive(facts, group, event.member_id, event.handled_at_ms)
     member = group.members.get(event.member_id)
     over = group.ended.get(event.member_id)
     known = member if member is not None else over.member if over is not None else None

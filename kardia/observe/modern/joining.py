@@ -21,6 +21,9 @@ from kardia.observe.modern import ends, epochs, evidence, groups
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.observe.state.modern import Bump, ModernGroup
 
+MAX_UNSTORED = 64
+"""Who joined and was not answered in time is remembered, so many of a group."""
+
 DELAYED = 5
 """Status of a streams group whose first assignment waits for more members (`streams.initial.rebalance.delay.ms`)."""
 
@@ -70,9 +73,44 @@ def joined(
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact", by)
     if group.modern is not None and group.modern.mixed and not modern.by_records:
         _doubt_classic(facts, group, member, at)
-    if not replaces and not _came_before(facts, group, modern, event, member, answered, by):
+    if first_at_ms >= 0 and not replaces and not modern.by_records and not by_regex(event):
+        _count_unstored(facts, group, member, members_before)
+    elif not replaces and not _came_before(facts, group, modern, event, member, answered, by):
         _count_join(facts, group, event, member, answered, members_before, by)
     return member
+
+
+def joined_unstored(facts: Facts, group: Group, modern: ModernGroup, event: Event) -> None:
+    """Who is told that its join could not be stored in time is a member: the coordinator has done what was asked, and
+    will answer the same to the next try. Where that has to say what the join was, or records do, it is waited for."""
+    at, instance = event.handled_at_ms, event.group_instance_id
+    modern.unstored[event.member_id] = at
+    if len(modern.unstored) > MAX_UNSTORED:
+        del modern.unstored[next(iter(modern.unstored))]
+    if modern.by_records or group.generation < 0 or by_regex(event) or instance in group.instances:
+        return
+    members_before = len(groups.present(group))
+    named = (event.member_id, at, instance, event.client_id, event.client_host)
+    member = groups.add(facts, group, *named, is_new=True)
+    member.seen_joining = True
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", "member_joined", "inferred")
+    facts.watch(group, member)
+    _count_unstored(facts, group, member, members_before)
+
+
+def _count_unstored(facts: Facts, group: Group, member: Member, members_before: int) -> None:
+    """A join made an epoch before it was answered: the one that answers have shown since, if nothing explains it."""
+    why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id)
+    why.certainty = "inferred"
+    shown = [
+        bump for bump in epochs.unexplained(group) if not bump.cause.member_id and ends.fits(bump.cause, why.at, None)
+    ]
+    if len(shown) > 1:
+        why.certainty = "provisional"
+    if shown:
+        epochs.explain(facts, group, shown[0], why)
+    elif group.generation >= 0:
+        epochs.count_in(facts, group, why, members_before, in_order=True)
 
 
 def _came_before(

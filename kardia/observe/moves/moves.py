@@ -182,7 +182,10 @@ def _reload_epochs(facts: Facts, group: Group, at: float, certainty: Certainty) 
     """The same of a group that has epochs, all of which are stored: what was answered is so still. Sessions begin anew,
     and so does the time to give partitions up. Source: `GroupMetadataManager.onLoaded`."""
     if group.modern is not None:
-        group.modern.unstored.clear()  # what was not replicated may be lost
+        for member_id in group.modern.unstored:  # what was not replicated may be lost
+            if member_id in group.members:
+                group.members[member_id].unknown_since_at_ms = at
+        group.modern.unstored.clear()
     if group.members:
         facts.tell_group(group, at, str(group.told_state), "coordinator_loaded", certainty)
     for member in group.members.values():
