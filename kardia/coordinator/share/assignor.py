@@ -23,8 +23,9 @@ class Subscriber(NamedTuple):
 class Choose(Protocol):
     """Answers what Kafka leaves to hashes."""
 
-    def share(self, group_id: str, subscribers: Sequence[Subscriber]) -> Target:
-        """What the assignor makes of these."""
+    def share(self, group_id: str, subscribers: Sequence[Subscriber]) -> Target | None:
+        """What the assignor makes of these; None when it gives up, as it can from 4.1 on: it counts by the order of a
+        hash map how many partitions each of them gets, and may have nobody left for the last one."""
         ...
 
     def order(self, group_id: str, member_ids: Sequence[str]) -> Sequence[str]:
@@ -35,7 +36,7 @@ class Choose(Protocol):
 class EveryPartition:
     """The default answer: everybody has all that it subscribes to."""
 
-    def share(self, group_id: str, subscribers: Sequence[Subscriber]) -> Target:  # noqa: ARG002
+    def share(self, group_id: str, subscribers: Sequence[Subscriber]) -> Target | None:  # noqa: ARG002
         """All to all."""
         return {one.member_id: one.open_to for one in subscribers}
 

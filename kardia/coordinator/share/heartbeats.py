@@ -69,6 +69,7 @@ def _stay(shard: Shard, beat: ShareBeat) -> BeatAnswer:
         client_host=beat.client_host,
         names=frozenset(beat.names) if beat.names is not None else before.names,
     )
+    held, told = (group.group_epoch, group.metadata), len(shard.happenings)
     bumped, names = _bump(shard, group, before, updated)
     group.members[updated.member_id] = updated
     if is_new:
@@ -76,7 +77,13 @@ def _stay(shard: Shard, beat: ShareBeat) -> BeatAnswer:
         group.refreshed, group.refreshed_epoch = False, 0
         shard.happen(group.group_id, "created")
     if group.group_epoch > group.assignment_epoch and _may_assign(shard, group):
-        _assign(shard, group, updated)
+        try:
+            _assign(shard, group, updated)
+        except RefusedError:  # none of its records is written
+            group.group_epoch, group.metadata = held
+            group.members[before.member_id] = before
+            del shard.happenings[told:]
+            raise
     after = _reconciled(shard, group, updated, bumped)
     group.members[after.member_id] = after
     shard.arm_session(group.group_id, after.member_id)
@@ -139,7 +146,7 @@ def _may_assign(shard: Shard, group: ShareGroup) -> bool:
 
 
 def _assign(shard: Shard, group: ShareGroup, updated: Member) -> None:
-    """A new target for the epoch."""
+    """A new target for the epoch. Raises RefusedError where the assignor gives up."""
     subscribers = []
     for one in group.with_member(updated):
         open_to: set[Partition] = set()
@@ -152,6 +159,8 @@ def _assign(shard: Shard, group: ShareGroup, updated: Member) -> None:
         had = group.target.get(one.member_id, frozenset())
         subscribers.append(Subscriber(one.member_id, frozenset(open_to), had))
     target = shard.choose.share(group.group_id, subscribers)
+    if target is None:
+        raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR)
     broken = broken_law(subscribers, target, shard.behaviour.every_partition_is_given)
     if broken:
         raise ValueError(f"group {group.group_id!r}: {broken}; expected what the assignor of share groups does")

@@ -16,10 +16,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kardia.coordinator.consumer.operations import Beat
-from kardia.coordinator.operations import Answer, Commit, Join, Leave, Operation, Sync, groups_of
+from kardia.coordinator.operations import Answer, Commit, Heartbeat, Join, Leave, Operation, Sync, groups_of
 from kardia.coordinator.share.operations import ShareBeat
 from kardia.coordinator.streams.operations import StreamsBeat
 from kardia.events import shard_of
+from kardia.kafka.states import ErrorCode
 from tests.truth.fleet.answers import request_of, response_of
 from tests.truth.fleet.late import JAVA_THREADS, SCALA_THREADS, TimerThread
 from tests.truth.fleet.lines import RequestLog, Sender, Times, line_of
@@ -250,7 +251,7 @@ class Broker:
     def answered(self, asked: Asked, answer: Answer, operation: Operation | None, recorded: bool) -> None:
         """The coordinator has an answer, by `operation` or by a timer; `recorded`: it wrote a record in that step."""
         now_ms, linger_ms = self.world.now_ms, 0.0
-        if operation is not None and asked.operation is operation:
+        if operation is not None and asked.operation is operation and not _is_thrown(operation, answer):
             shard = shard_of(groups_of(operation)[0])
             may_write = isinstance(operation, Join | Beat | ShareBeat | StreamsBeat) and not self.cluster.tells_stored
             writes = isinstance(operation, Commit) or (isinstance(operation, Leave) and self.java)
@@ -325,6 +326,16 @@ class Broker:
         connection.busy = False
         if connection.waiting:
             self._take(connection.waiting.popleft())
+
+
+def _is_thrown(operation: Operation, answer: Answer) -> bool:
+    """Whether a request was refused by what was thrown before anything was written: then nothing is waited for. So are
+    all but members of a LeaveGroup, each of whom has an error of its own, and a heartbeat that is told to rejoin.
+    Source: `CoordinatorRuntime.CoordinatorWriteEvent.run`; `tests/truth/test_refused_at_once.py`."""
+    if isinstance(operation, Leave):
+        return False
+    told = answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS and isinstance(operation, Heartbeat)
+    return answer.error_code != ErrorCode.NONE and not told
 
 
 def _nothing() -> None:

@@ -45,6 +45,16 @@ class EpochOracle(Driven):
             release.settle()
         return self._answered()
 
+    def hold_appends(self) -> None:
+        """From now on nothing is stored that is appended: a replica stands still."""
+        self._release.hold_appends()
+
+    def store(self) -> list[Any]:
+        """Everything is stored now; returns what is answered."""
+        self._release.store(0)
+        self._release.settle()
+        return self._answered()
+
     def advance(self, to_ms: int) -> list[Any]:
         """Fire every timer due at or before an instant, and stand there."""
         while (due_at_ms := self._clock.next_at_ms()) is not None and due_at_ms <= to_ms:

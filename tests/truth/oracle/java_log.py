@@ -57,6 +57,10 @@ class JavaLog:
         self._held = self._future()
         return self._held
 
+    def hold(self) -> None:
+        """From now on what is appended is committed by `store`."""
+        self._holds = True
+
     def store(self) -> None:
         """Everything is committed that was appended."""
         for listener in self._listeners:

@@ -205,6 +205,10 @@ class JavaRelease:
         if not error_code:
             self._log.store()
 
+    def hold_appends(self) -> None:
+        """From now on nothing is stored before `store`."""
+        self._log.hold()
+
     def settle(self) -> None:
         """Run every event that waits."""
         events = self._events

@@ -15,6 +15,7 @@ from kardia.coordinator.share.assignor import Subscriber, Target
 from kardia.coordinator.share.behaviour import share_behaviour_of
 from kardia.coordinator.share.coordinator import ShareCoordinator
 from kardia.coordinator.share.operations import ShareOperation, ShareView, groups_named
+from kardia.kafka.states import ErrorCode
 from tests.truth.lockstep import Lockstep
 from tests.truth.oracle.share import ShareOracle
 
@@ -40,8 +41,11 @@ class FollowedShare:
         self.armed: list[str] = []
         self.asked: dict[int, str] = {}
 
-    def share(self, group_id: str, subscribers: Sequence[Subscriber]) -> Target:  # noqa: ARG002
-        """Their target."""
+    def share(self, group_id: str, subscribers: Sequence[Subscriber]) -> Target | None:  # noqa: ARG002
+        """Their target, None if they answered that there is none."""
+        answered = (one.error_code for one in self.answers if self.asked.get(one.number) == group_id)
+        if ErrorCode.UNKNOWN_SERVER_ERROR in answered:
+            return None
         view = self.views.get(group_id)
         return {one.member_id: frozenset(one.target) for one in view.members} if view is not None else {}
 
