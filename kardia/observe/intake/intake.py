@@ -77,17 +77,22 @@ def _after_its_commit(queue: list[tuple[float, Event]], event: Event) -> float:
 
 def _as_handled(queue: list[tuple[float, Event]], event: Event) -> float:
     """When a heartbeat took effect that waited until what it had written was stored: answers that waited for one batch
-    are sent in one instant, in whatever order, and were made in the order in which they were handled."""
+    are sent in one instant, in whatever order, and were made in the order in which they were handled; of two that were
+    handled closely a busy broker may have done the other one first."""
     at = event.decided_at_ms
     for there, other in queue[-LOOKED_BACK:]:
         if other.kind == _MODERN and other.group_id == event.group_id and abs(there - at) <= ONE_INSTANT_MS:
             apart_ms = event.handled_at_ms - other.handled_at_ms
-            if apart_ms > ONE_INSTANT_MS and at <= there:
+            if apart_ms > DESCHEDULED_MS and at <= there:
                 at = nextafter(there, inf)
-            elif apart_ms < -ONE_INSTANT_MS and at >= there:
+            elif apart_ms < -DESCHEDULED_MS and at >= there:
                 at = nextafter(there, -inf)
     return at
 
+
+DESCHEDULED_MS = 150.0
+"""So long a thread of a broker may have to wait for a processor, beside a neighbour that takes it: between the instant
+at which it had handled a request and the one at which it said so."""
 
 ONE_INSTANT_MS = 2.0
 """Between the stamps, cut to 1 ms, of two lines that are written one behind the other."""

@@ -121,7 +121,8 @@ def _tell_upgrade_refused(facts: Facts, group: Group, event: Event) -> None:
     if cause is None or not asks or not group.members or group.upgrade_refused == event.member_id:
         return
     group.upgrade_refused = event.member_id
-    facts.emit_transition(group, event.handled_at_ms, event.member_id, "Absent", "Absent", cause, "exact")
+    at, by = took_effect(event, facts.coordinator)
+    facts.emit_transition(group, at, event.member_id, "Absent", "Absent", cause, "exact", by)
 
 
 def _tell_fenced(facts: Facts, group: Group, event: Event) -> None:
@@ -135,7 +136,8 @@ def _tell_fenced(facts: Facts, group: Group, event: Event) -> None:
     if known is not None and not known.fenced:
         known.fenced = True
         word = "Member" if member is not None else "Absent"
-        facts.emit_transition(group, event.handled_at_ms, event.member_id, word, word, "fenced", "exact")
+        at, by = took_effect(event, facts.coordinator)
+        facts.emit_transition(group, at, event.member_id, word, word, "fenced", "exact", by)
 
 
 def _tell_refused(facts: Facts, group: Group, event: Event) -> None:
@@ -144,9 +146,8 @@ def _tell_refused(facts: Facts, group: Group, event: Event) -> None:
     if owner is None or owner.modern is None or owner.modern.refused == event.member_id:
         return
     owner.modern.refused = event.member_id
-    facts.emit_transition(
-        group, event.handled_at_ms, event.member_id, "Absent", "Absent", "instance_id_in_use", "exact"
-    )
+    at, by = took_effect(event, facts.coordinator)
+    facts.emit_transition(group, at, event.member_id, "Absent", "Absent", "instance_id_in_use", "exact", by)
 
 
 # --- leaves
