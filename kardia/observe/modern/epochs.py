@@ -297,7 +297,7 @@ def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, i
         return
     counted = [] if modern.by_records else list(modern.bumps)
     for bump in counted:
-        if _ended_together(bump.cause, cause):
+        if _ended_together(bump.cause, cause) or _may_have_come_after(bump.cause, cause):
             cause.certainty = weaker(cause.certainty, "provisional")
             explain(facts, group, bump, replace(bump.cause, certainty=weaker(bump.cause.certainty, "provisional")))
     later = [bump for bump in counted if bump.cause.at > cause.at + STAMP_MS]
@@ -316,6 +316,12 @@ def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, i
 def _ended_together(one: Cause, other: Cause) -> bool:
     """Whether timers of two members were due so near to each other that stamps do not show which fired first."""
     return one.trigger == other.trigger == "session_expired" and in_no_order((one.at, one.at), (other.at, other.at))
+
+
+def _may_have_come_after(known: Cause, cause: Cause) -> bool:
+    """Whether what is known within bounds only, and is counted, may have come after something of which the instant is
+    known."""
+    return known.certainty == "unknown" and known.by is not None and known.at <= cause.at < known.by
 
 
 def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:

@@ -251,15 +251,19 @@ def _count_join(
         first = groups.FIRST_EPOCH_MAX if delayed and group.membership_complete else answered
         epochs.raised(facts, group, first, why, members_before)
         return
+    bumps = group.modern.bumps if group.modern is not None else []
+    if answered <= before and any(bump.cause.at > at + ends.USUALLY_LATE_MS for bump in bumps):
+        epochs.count_in(facts, group, why, members_before, in_order=True)  # silence was seen before its late answer
+        return
     at_once = evidence.has_targets_at_once(facts)
     may_be_older = answered > before and not at_once  # the answer may have the epoch of a target before this join
-    for bump in group.modern.bumps if group.modern is not None else ():
+    for bump in bumps:
         if may_be_older or bump.epoch > answered:  # its number is counted, and so are those
             why.certainty = weaker(why.certainty, bump.cause.certainty)
     if answered <= before and any(_may_be_gone(group, one, at) for one in group.members.values()):
         why.certainty = weaker(why.certainty, "provisional")
     shown = answered > before and at_once and not delayed
-    last = group.modern.bumps[-1] if group.modern is not None and group.modern.bumps else None
+    last = bumps[-1] if bumps else None
     if last is not None and not shown and last.cause.trigger == "member_joined":
         why.certainty = weaker(why.certainty, _doubt_order(facts, group, last, event, member))
     epochs.raised(facts, group, max(before + 1, answered), why, members_before, shown=shown)
