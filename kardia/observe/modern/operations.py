@@ -411,7 +411,7 @@ class _Operation:
             self._converts, group.generation = False, max(epoch - self._joined, group.generation)
             modern.assignment_epoch = group.generation
         if epoch <= group.generation:  # that of a group that was converted: who is named so far was in it before
-            instead = self._take_from_a_leave(epoch)
+            instead = self._take_from_an_end(epoch)
             if instead is not None:
                 self._remove_gone(instead)
             self._named.clear()
@@ -432,9 +432,10 @@ class _Operation:
         self._born, self._changed = [], []
         self._members_before = len(groups.present(group))
 
-    def _take_from_a_leave(self, epoch: int) -> Cause | None:
-        """An epoch was counted for a leave whose handling took long, or for one of several of an instant, and this
-        operation has made it without that leave, which has made a later one. Returns what made it, if it is that."""
+    def _take_from_an_end(self, epoch: int) -> Cause | None:
+        """An epoch was counted for an end, and this operation has made it without that: before it, or the end is a leave
+        whose handling took long, or one of several of an instant. Then that has made a later one. Returns what made it,
+        if it is that."""
         group, modern = self._group, self._group.modern
         later = [one for one in (modern.bumps if modern is not None else ()) if one.epoch >= epoch]
         if not later or later[0].epoch != epoch or later[0].cause.member_id in self._named:
@@ -443,7 +444,8 @@ class _Operation:
         tied = abs(why.at - self._at) <= epochs.STAMP_MS and bool(self._named or self._born or self._changed)
         slow = why.by is not None and why.at <= self._at <= why.by
         left = group.ended.get(why.member_id)
-        if left is None or not left.told or not (tied or slow):
+        is_earlier = self._at < why.at - epochs.STAMP_MS and why.trigger != "unknown"
+        if not is_earlier and (left is None or not left.told or not (tied or slow)):
             return None
         told = [one.cause for one in later]
         cause = next((one for one in told if one.member_id in self._named), None) or self._cause(epoch)
