@@ -243,6 +243,8 @@ def remove_counted(
     elif group.is_left_to_classic and stands_by_record(group):
         pass  # either a new epoch or a classic group: the record of it says which (`left_to_classic`)
     elif group.generation >= 0:
+        # What is not answered yet may have made one before it: an answer has yet to show its number.
+        why.certainty = weaker(why.certainty, "inferred")
         epochs.count_in(facts, group, why, members_before, in_order=by_timer)
     epochs.conclude(facts, group, at)
     epochs.update_state(facts, group, at, why.trigger, by)

@@ -292,6 +292,9 @@ def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, i
     counted since then came after it, and has the next ones. Where the timer may have been late, or what was counted
     is told and done, the order is not sure."""
     modern = group.modern
+    for bump in modern.bumps if modern is not None and not modern.by_records else ():
+        if _may_have_come_after(cause, bump.cause):
+            explain(facts, group, bump, replace(bump.cause, certainty=weaker(bump.cause.certainty, "provisional")))
     if modern is None or not in_order:
         raised(facts, group, group.generation + 1, cause, members_before)
         return
@@ -350,6 +353,12 @@ def close(facts: Facts, group: Group) -> None:
 def unexplained(group: Group) -> list[Bump]:
     """Rebalances of which it is not known what began them, the oldest first."""
     return [bump for bump in group.modern.bumps if bump.cause.trigger == "unknown"] if group.modern is not None else []
+
+
+def counted(group: Group) -> list[Bump]:
+    """Rebalances that an end began, the number of which no answer has shown yet."""
+    bumps = group.modern.bumps if group.modern is not None else []
+    return [bump for bump in bumps if bump.cause.certainty == "inferred" and bump.cause.member_id in group.ended]
 
 
 def state_of(group: Group, at: float) -> tuple[ModernState, Certainty]:

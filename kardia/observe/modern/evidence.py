@@ -143,7 +143,12 @@ def due_by(group: Group, member: Member, at: float) -> bool:
 
 
 def on_epoch_shown(facts: Facts, group: Group, epoch: int, at: float) -> None:
-    """An answer has the epoch that was counted: whoever was ended by silence, and made it, is gone."""
+    """An answer has the epoch that was counted: whoever was ended by silence, and made it, is gone; and where that was
+    sure, so is the number of its epoch."""
+    for bump in epochs.counted(group):
+        over = group.ended.get(bump.cause.member_id)
+        if bump.epoch <= epoch and over is not None and over.certainty == "exact" and bump.started_at_ms <= at:
+            epochs.explain(facts, group, bump, replace(bump.cause, certainty="exact", by=over.by))
     for over in list(group.ended.values()):
         if (
             over.certainty in ("inferred", "provisional")
