@@ -433,9 +433,9 @@ class _Operation:
         self._members_before = len(groups.present(group))
 
     def _take_from_an_end(self, epoch: int) -> Cause | None:
-        """An epoch was counted for an end, and this operation has made it without that: before it, or the end is a leave
-        whose handling took long, or one of several of an instant. Then that has made a later one. Returns what made it,
-        if it is that."""
+        """An epoch was counted for an end, and this operation has made it without that: before it, or it is the end of
+        a leave whose handling took long, or one of several of an instant. Then that has made a later one. Returns what
+        made it, if it is that."""
         group, modern = self._group, self._group.modern
         later = [one for one in (modern.bumps if modern is not None else ()) if one.epoch >= epoch]
         if not later or later[0].epoch != epoch or later[0].cause.member_id in self._named:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from kardia.certainty import Certainty, weaker
 from kardia.observe.deadlines import deadlines
 from kardia.observe.facts.facts import Facts
-from kardia.observe.modern import ends, epochs
+from kardia.observe.modern import ends, epochs, groups
 from kardia.observe.moves import loads
 from kardia.observe.state.group import NEVER, Group, Member
 
@@ -67,7 +67,9 @@ def _on_session_over(facts: Facts, group: Group, member: Member, deadline: float
         facts.samples.note(group.group_id, member.member_id)
         return
     sure: Certainty = weaker("inferred", loads.by_silence(facts, group, deadline))
+    own = groups.own_of(member)
     unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
+    unsure = unsure or modern.may_hold_back(own, member.session_renewed_at_ms)
     if unsure or modern.session_from == "seen":
         sure = weaker(sure, "provisional")
     # Of two timers that one heartbeat set, that of its partitions was set first, and fires first.

@@ -68,6 +68,8 @@ def _certainty(group: Group, member: Member, now: float) -> Certainty:
         return "provisional"
     if 0 <= member.deadline < now or _may_be_over(member, now):
         return "provisional"
+    if own is not None and modern is not None and modern.may_hold_back(own, member.session_renewed_at_ms):
+        return "provisional"
     if own is not None and (own.classic or (modern is not None and modern.session_from == "given")):
         return "exact"
     return "inferred" if modern is not None and modern.session_from else "provisional"

@@ -17,6 +17,10 @@ Partitions = dict[str, list[int]]
 """Topic id -> partitions."""
 
 
+SHOWN_LATER_MS = 2.0
+"""Instants of two answers, whose stamps are cut to 1 ms, may be off by that much."""
+
+
 class ModernMember(Compact):
     """What a member of such a group has beyond `Member`."""
 
@@ -149,3 +153,12 @@ class ModernGroup(Compact):
     """Last instant at which an answer showed that the group epoch was not higher than what is held."""
     since_at_ms: float = NEVER
     """When it became a group of its protocol, if that was seen: whatever made an epoch of it came after that."""
+
+    def may_hold_back(self, own: ModernMember, heard_at_ms: float) -> bool:
+        """Whether a member may have been told to give partitions up by an answer that is not known: it was heard after
+        the target of a later epoch was there, and did not come to that. Since when its time runs is not known then."""
+        told = own.classic or own.away_since_at_ms >= 0 or own.revoke_since_at_ms >= 0
+        if told or self.by_records or own.epoch < 0:
+            return False
+        later = (bump.computed_at_ms for bump in self.bumps if bump.epoch > own.epoch)
+        return any(0 <= computed_at_ms < heard_at_ms - SHOWN_LATER_MS for computed_at_ms in later)
