@@ -57,7 +57,10 @@ def note_same_process(facts: Facts, event: Event, at: float) -> None:
     _, member = _sender(facts, event)
     goes_on = member is not None and event.connection in (member.connection, member.heard_on)
     since = max(member.joined_at_ms, member.connected_at_ms) if member is not None else at
-    if at > pause.end_at_ms + PRESUMED_AFTER_MS or (goes_on and since <= pause.begin_at_ms):
+    is_same = goes_on and since <= pause.begin_at_ms
+    if is_same:
+        facts.pauses[facts.broker].remove(pause)
+    if is_same or at > pause.end_at_ms + PRESUMED_AFTER_MS:
         del facts.doubted[facts.broker]
 
 

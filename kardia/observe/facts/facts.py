@@ -190,9 +190,10 @@ class Facts:
         first, last = min(first_due, second_due), max(first_due, second_due)
         return any(begin < first and last < end for begin, end in self.silences.get(broker, ()))
 
-    def in_pause(self, broker: str, at: float) -> bool:
-        """Whether nothing was logged around an instant for so long that the broker may have been started again."""
-        return any(begin < at < end for begin, end in self.pauses.get(broker, ()))
+    def may_have_restarted(self, broker: str, since: float, until: float) -> bool:
+        """Whether the broker logged nothing, between two instants, for so long that it may have been started again, and
+        nothing has shown since that it was not."""
+        return any(begin < until and since < end for begin, end in self.pauses.get(broker, ()))
 
     def is_doubted(self, broker: str, since: float, now: float) -> bool:
         """Whether the broker may have been started again between two instants, which nothing has shown yet: sessions

@@ -62,6 +62,8 @@ def _on_session_over(facts: Facts, group: Group, member: Member, deadline: float
     if modern is None:
         return
     shows_nothing = not known or modern.by_records or group.may_be_classic
+    restarted = facts.may_have_restarted(group.broker, member.session_renewed_at_ms, deadline)
+    shows_nothing = shows_nothing or (restarted and not loads.begins_sessions(facts, group))
     if shows_nothing or facts.silent_at(group.broker, deadline) or group.moved_at_ms >= 0:
         member.overdue = True
         facts.samples.note(group.group_id, member.member_id)

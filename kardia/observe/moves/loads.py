@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kardia.certainty import Certainty, stands
 from kardia.events import Event, Kind
+from kardia.kafka.releases import version_of
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS
@@ -26,6 +27,9 @@ ABSENT_MS = 5_000.0
 _BY_SILENCE = frozenset({"session_expired", "rebalance_timeout", "sync_timeout"})
 """Ends that the coordinator's timers bring about."""
 
+_BEGINS_SHARE_SESSIONS = (4, 1, 0)
+"""First release that does: before, a member of a share group that is not heard after a load stays one for ever."""
+
 NOT_STORED = "it joined in a rebalance that was not stored when the coordinator moved"
 
 
@@ -33,6 +37,12 @@ def note(group: Group) -> None:
     """The group as it is now is stored."""
     known = group.membership_complete
     group.stored = Stored(group.generation, group.leader, list(group.members)) if known else None
+
+
+def begins_sessions(facts: Facts, group: Group) -> bool:
+    """Whether a load begins the sessions of a group anew, of all its members."""
+    is_share, version = group.modern is not None and group.modern.protocol == "share", facts.settings.kafka_version
+    return not (is_share and version and version_of(version) < _BEGINS_SHARE_SESSIONS)
 
 
 def note_empty(group: Group) -> None:
@@ -205,7 +215,8 @@ def by_silence(facts: Facts, group: Group, at: float) -> Certainty:
     group by then, and its sessions run from a load that nobody has seen. A broker that wrote nothing from soon after
     `at` on may have died before a late timer fired."""
     longest_ms = max((member.session_ms for member in group.members.values()), default=0)
-    if facts.is_broken(group.broker, at - longest_ms, at) or facts.in_pause(group.broker, at):
+    since = at - longest_ms
+    if facts.is_broken(group.broker, since, at) or facts.may_have_restarted(group.broker, since, at):
         return "provisional"
     if 0 <= facts.logged_to(group.broker) < at + LATE_MS:
         return "provisional"

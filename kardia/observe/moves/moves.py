@@ -15,7 +15,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.members import who_broke
 from kardia.observe.moves import loads
 from kardia.observe.state.entries import Elected
-from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Group, Member
+from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, NO_SESSION, Group, Member
 
 AWAKE_MS = 10_000.0
 """So long after a broker went on it may not know yet that it was replaced: it learns so with its next heartbeat to the
@@ -191,6 +191,7 @@ def _reload_epochs(facts: Facts, group: Group, at: float, certainty: Certainty) 
     for member in group.members.values():
         if member.session_renewed_at_ms < at:
             member.begin_anew(at)
+            member.session_ms = member.session_ms if loads.begins_sessions(facts, group) else NO_SESSION
         member.overdue = False
         own = member.modern
         if own is not None:

@@ -9,10 +9,15 @@ from __future__ import annotations
 from kardia.certainty import Certainty
 from kardia.instants import to_rfc3339
 from kardia.observe.deadlines.deadlines import GRACE_MS
-from kardia.observe.state.group import Group, Member
+from kardia.observe.state.group import NO_SESSION, Group, Member
 
 SHOWN_TWICE_MS = 2.0
 """A load is shown by the answer and by the records of one operation, whose instants differ by the width of stamps."""
+
+NO_SESSION_TEXT = (
+    "not heard since its group was loaded, which begins no sessions of a share group before Kafka 4.1: it stays a "
+    "member, and has a session again when it is heard"
+)
 
 LATE_SHARE = 1 / 3
 """As for every member: nobody is late before this share of its session timeout has passed in silence."""
@@ -26,6 +31,8 @@ def status_of(group: Group, member: Member, now: float, alive_to: float) -> tupl
         return "overdue", "provisional", ["a record says that it is a member no more; why is not known yet"]
     if member.overdue or alive_to < member.deadline < now - GRACE_MS:
         return "overdue", "provisional", [_overdue(group, member, alive_to)]
+    if member.session_ms == NO_SESSION:
+        return "late", certainty, [NO_SESSION_TEXT]
     reasons = []
     if member.imminent:
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")

@@ -32,6 +32,7 @@ from kardia.observe.state.modern import Bump, ModernGroup, ModernMember
 __all__ = [
     "LOADS_WITHIN_MS",
     "NEVER",
+    "NO_SESSION",
     "TELEMETRY_ERROR_MS",
     "Cause",
     "Ended",
@@ -41,6 +42,9 @@ __all__ = [
     "Rebalance",
     "Told",
 ]
+
+NO_SESSION = -1
+"""`session_ms` of a member of which no session runs, or none whose length is known."""
 
 LOADS_WITHIN_MS = 60_000.0
 """A coordinator that answers heartbeats for that long has loaded, whatever else it was asked."""
