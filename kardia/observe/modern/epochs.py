@@ -356,9 +356,17 @@ def unexplained(group: Group) -> list[Bump]:
 
 
 def counted(group: Group) -> list[Bump]:
-    """Rebalances that an end began, the number of which no answer has shown yet."""
+    """Rebalances that an end began, the number of which no answer has shown yet, and the number before which has been:
+    by an answer before it began, or as everybody came to it."""
     bumps = group.modern.bumps if group.modern is not None else []
-    return [bump for bump in bumps if bump.cause.certainty == "inferred" and bump.cause.member_id in group.ended]
+    before = {bump.epoch: bump for bump in bumps}
+    found = []
+    for bump in bumps:
+        last = before.get(bump.epoch_before)
+        shown = last is None or last.cause.certainty == "exact" or 0 <= last.computed_at_ms <= bump.started_at_ms
+        if shown and bump.cause.certainty == "inferred" and bump.cause.member_id in group.ended:
+            found.append(bump)
+    return found
 
 
 def state_of(group: Group, at: float) -> tuple[ModernState, Certainty]:
