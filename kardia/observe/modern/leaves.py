@@ -21,6 +21,9 @@ CALLED_BEFORE_MS = 2_500.0
 """So much earlier than a FETCH the poll may have been called that sent it: it waited for the records of the one before,
 and the interval runs from the call. Seen in the simulated fleet, whose consumers wait up to a second."""
 
+RECONNECTED_WITHIN_MS = 10_000.0
+"""So long after a broker has come back a FETCH may be sent that was made before it went, by a poll of then."""
+
 Why = tuple[str, Certainty]
 """End cause, and how sure it is."""
 
@@ -53,6 +56,8 @@ def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     silent_ms = event.arrived_at_ms - member.last_poll_at_ms
     if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - leaves.LEAVE_DELAY_MS:
         is_sure = silent_ms + CALLED_BEFORE_MS < interval_ms - leaves.LEAVE_DELAY_MS
+        back_at = member.last_poll_at_ms - RECONNECTED_WITHIN_MS
+        is_sure = is_sure and not facts.is_broken(group.broker, back_at, member.last_poll_at_ms)
         return "left", "exact" if is_sure else "provisional"
     # One that ran out would have shown before: it has polled since, unseen.
     blind = silent_ms > interval_ms + 2 * leaves.LEAVE_DELAY_MS

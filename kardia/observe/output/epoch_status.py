@@ -69,7 +69,8 @@ def _overdue(group: Group, member: Member, alive_to: float) -> str:
 def _certainty(group: Group, member: Member, now: float) -> Certainty:
     """How sure the deadline of a member is."""
     modern, own = group.modern, member.modern
-    if 0 <= member.session_renewed_at_ms <= max(group.unsure_to + SHOWN_TWICE_MS, group.gap_at_ms):
+    begins = (member.session_renewed_at_ms, *(own.awaited_since() if own is not None else ()))
+    if any(0 <= at <= max(group.unsure_to + SHOWN_TWICE_MS, group.gap_at_ms) for at in begins):
         return "provisional"
     if member.renewed_unseen or group.may_be_classic:
         return "provisional"
