@@ -95,11 +95,12 @@ def was_over(group: Group, member: Member, at: float) -> bool:
 def seat_sure(group: Group, old: Member, at: float) -> Certainty:
     """How sure it is that a static member was one still when another one came in its place at an instant, by requests
     alone: not if it had left for a while, or never came back, and one of its timers may have been over by then, nor
-    if it was not heard since a gap."""
+    if it was not heard since a gap or a load."""
     if group.modern is not None and group.modern.by_records:
         return "exact"
     due = timers(group, old)
     may_be_gone = old.unknown_since_at_ms >= 0 or (bool(due) and due[0].at_ms <= at)
+    may_be_gone = may_be_gone or 0 <= old.session_renewed_at_ms <= group.unsure_to
     return "provisional" if may_be_gone or not group.is_session_known(old) or old.renewed_unseen else "exact"
 
 

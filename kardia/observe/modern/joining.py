@@ -260,7 +260,8 @@ def _count_join(
     for bump in bumps:
         if may_be_older or bump.epoch > answered:  # its number is counted, and so are those
             why.certainty = weaker(why.certainty, bump.cause.certainty)
-    if answered <= before and any(_may_be_gone(group, one, at) for one in group.members.values()):
+    unheard = not at_once and any(0 <= one.session_renewed_at_ms <= group.unsure_to for one in group.members.values())
+    if unheard or (answered <= before and any(_may_be_gone(group, one, at) for one in group.members.values())):
         why.certainty = weaker(why.certainty, "provisional")
     shown = answered > before and at_once and not delayed
     last = bumps[-1] if bumps else None
