@@ -158,6 +158,7 @@ def on_epoch_shown(facts: Facts, group: Group, epoch: int, at: float) -> None:
             over.certainty in ("inferred", "provisional")
             and over.by == NEVER
             and not over.told
+            and over.ended_at_ms <= at
             and _made(group, over.ended_at_ms, over.member.member_id, epoch)
         ):
             ends.confirm(facts, group, over, at)

@@ -252,7 +252,7 @@ def _count_join(
         epochs.raised(facts, group, first, why, members_before)
         return
     bumps = group.modern.bumps if group.modern is not None else []
-    if answered <= before and any(bump.cause.at > at + ends.USUALLY_LATE_MS for bump in bumps):
+    if answered <= before and any(bump.cause.at > at + epochs.STAMP_MS for bump in bumps):
         epochs.count_in(facts, group, why, members_before, in_order=True)  # silence was seen before its late answer
         return
     at_once = evidence.has_targets_at_once(facts)
