@@ -56,8 +56,8 @@ def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     silent_ms = event.arrived_at_ms - member.last_poll_at_ms
     if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - leaves.LEAVE_DELAY_MS:
         is_sure = silent_ms + CALLED_BEFORE_MS < interval_ms - leaves.LEAVE_DELAY_MS
-        back_at = member.last_poll_at_ms - RECONNECTED_WITHIN_MS
-        is_sure = is_sure and not facts.is_broken(group.broker, back_at, member.last_poll_at_ms)
+        back_at = max(member.last_poll_at_ms - RECONNECTED_WITHIN_MS, member.joined_at_ms)
+        is_sure = is_sure and not facts.is_broken(group.broker, back_at, member.last_poll_at_ms, seen=True)
         return "left", "exact" if is_sure else "provisional"
     # One that ran out would have shown before: it has polled since, unseen.
     blind = silent_ms > interval_ms + 2 * leaves.LEAVE_DELAY_MS

@@ -268,7 +268,8 @@ class _Operation:
                 heard = facts.reads_requests(group.broker, at)
                 since = at if heard else max(member.joined_at_ms, group.said.listed_at_ms)
                 ends.remove(facts, group, member, min(since, at), "unknown", "", "unknown", at, told=True)
-        conversions.upgrade_empty(facts, group, protocol, self._began, "exact" if classic else "inferred")
+        sure: Certainty = "exact" if classic else "inferred"
+        conversions.upgrade_empty(facts, group, protocol, self._began, sure, self._began_by)
         modern = groups.enter(facts, group, protocol, at)
         modern.by_records, modern.record_at_ms = True, at
         for event in others:
