@@ -47,8 +47,9 @@ class Choose(ChooseClassic, Protocol):
         """Whether the preferred assignor is another one, where equally many members name several."""
         ...
 
-    def uniform(self, group_id: str, subscribers: Sequence[Subscriber], alike: bool) -> Target:
-        """What the assignor `uniform` makes of these. `alike`: all subscribe to the same topics."""
+    def uniform(self, group_id: str, subscribers: Sequence[Subscriber], alike: bool) -> Target | None:
+        """What the assignor `uniform` makes of these; None when it gives up. `alike`: all subscribe to the same
+        topics."""
         ...
 
 

@@ -69,7 +69,8 @@ def refuse_if_full(shard: Shard, group: ConsumerGroup, member_id: str, instance_
 
 
 def progress(shard: Shard, arrival: Arrival) -> Member:
-    """The member afterwards; all but its session is done. Raises RefusedError for a bad regular expression."""
+    """The member afterwards; all but its session is done. Raises RefusedError for a bad regular expression, and where
+    the assignor gives up: then nothing is changed but when topics were looked at."""
     group, before, updated = arrival.group, arrival.before, arrival.merged
     regex = expressions.look(shard, group, before, updated)
     members = group.with_member(updated)
@@ -154,7 +155,7 @@ def _may_assign(shard: Shard, group: ConsumerGroup) -> bool:
 def _assigned(
     shard: Shard, group: ConsumerGroup, members: list[Member], updated: Member, alike: bool
 ) -> dict[str, frozenset[Partition]]:
-    """The new target."""
+    """The new target. Raises RefusedError where the assignor gives up."""
     subscribers = []
     for one in members:
         had_by = one.member_id
@@ -172,6 +173,8 @@ def _assigned(
     if assignor != "uniform":
         raise NotModelledError(f"group {group.group_id!r}: the assignor {assignor!r} is none of Kafka's own")
     target = shard.choose.uniform(group.group_id, subscribers, alike)
+    if target is None:
+        raise RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR)
     broken = broken_law(subscribers, alike, target)
     if broken:
         raise ValueError(f"group {group.group_id!r}: {broken}; expected what the assignor `uniform` does")

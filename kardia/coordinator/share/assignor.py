@@ -36,7 +36,7 @@ class Choose(Protocol):
 class EveryPartition:
     """The default answer: everybody has all that it subscribes to."""
 
-    def share(self, group_id: str, subscribers: Sequence[Subscriber]) -> Target | None:  # noqa: ARG002
+    def share(self, group_id: str, subscribers: Sequence[Subscriber]) -> Target:  # noqa: ARG002
         """All to all."""
         return {one.member_id: one.open_to for one in subscribers}
 

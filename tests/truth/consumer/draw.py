@@ -67,13 +67,6 @@ _REGEXES = ("orders|refunds", "[or].*", "par.*", "nothing.*", ".*")
 _BAD_REGEX = "(orders"
 
 
-def _takes_another_place(beat: Beat, seats: dict[str, str | None]) -> bool:
-    """Whether a member comes as a static member that is another one: the model refuses that. `seats`: instance ids of
-    the members, by their ids."""
-    held = any(seat == beat.instance_id and one != beat.member_id for one, seat in seats.items())
-    return beat.member_epoch == 0 and beat.instance_id is not None and beat.member_id in seats and held
-
-
 class ConsumerArtist(ClusterArtist):
     """See `ClusterArtist`."""
 
@@ -94,6 +87,8 @@ class ConsumerArtist(ClusterArtist):
         self._unrest = rng.choice((0.0, 0.01, 0.03))
         """How often the topics of the cluster change."""
         self._configures = rng.random() < 0.2
+        self._had: dict[tuple[str, str], set[str]] = {}
+        """Group and instance id -> members that have or had it: Kafka may find one by it that has another one now."""
         stays = not settings.downgrades()
         self._mixed = rng.choice((0.2, 0.4) if stays else (0.0, 0.1, 0.2, 0.4))
         """How often a consumer group hears of members of the classic protocol."""
@@ -120,6 +115,9 @@ class ConsumerArtist(ClusterArtist):
             seats = {one.member_id: one.group_instance_id for one in view.members}
         elif view is not None:
             seats = {one.member_id: one.instance_id for one in view.members}
+        for member_id, seat in seats.items():
+            if seat is not None:
+                self._had.setdefault((group_id, seat), set()).add(member_id)
         if isinstance(view, View):
             at_ms, timers_first = self._of_groups.when(now_ms, view)
             view = None
@@ -138,11 +136,17 @@ class ConsumerArtist(ClusterArtist):
         if self._is_for_classic(classic, view):
             return Move(at_ms, timers_first, self._of_groups.draw(group_id, classic, self._topics, sensible))
         operation = self._sensible(group_id, view) if sensible else self._anything(group_id, view)
-        if isinstance(operation, Beat) and _takes_another_place(operation, seats):
+        if isinstance(operation, Beat) and self._takes_another_place(operation, seats):
             operation = operation._replace(instance_id=None)
         if view is not None and view.members and rng.random() < self._mixed:
             operation = self._classics.draw(group_id, view, self._topics, sensible)
         return Move(at_ms, timers_first, operation)
+
+    def _takes_another_place(self, beat: Beat, seats: dict[str, str | None]) -> bool:
+        """Whether a member comes as a static member that is another one: the model refuses that. `seats`: instance ids
+        of the members, by their ids."""
+        others = self._had.get((beat.group_id, beat.instance_id or ""), set()) - {beat.member_id}
+        return beat.member_epoch == 0 and beat.member_id in seats and not others.isdisjoint(seats)
 
     def _is_for_classic(self, classic: View | None, view: ConsumerView | None) -> bool:
         """Whether a group that is a classic one, or has no members, hears of the classic protocol now."""

@@ -15,6 +15,7 @@ from kardia.coordinator.consumer.coordinator import ConsumerCoordinator
 from kardia.coordinator.consumer.operations import ConsumerAnswer, ConsumerOperation, ConsumerView, groups_named
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Answer, Join, View
+from kardia.kafka.states import ErrorCode
 from tests.truth.consumer.draw_classic import made_up
 from tests.truth.lockstep import Followed, Lockstep
 from tests.truth.oracle.consumer import ConsumerOracle, uuid_of
@@ -89,8 +90,11 @@ class FollowedConsumer(Followed):
         old, new = self.before.get(group_id), self.views.get(group_id)
         return isinstance(old, ConsumerView) and isinstance(new, ConsumerView) and new.group_epoch > old.group_epoch
 
-    def uniform(self, group_id: str, subscribers: Sequence[Subscriber], alike: bool) -> Target:  # noqa: ARG002
-        """Their target."""
+    def uniform(self, group_id: str, subscribers: Sequence[Subscriber], alike: bool) -> Target | None:  # noqa: ARG002
+        """Their target, None if they answered that there is none."""
+        answered = (one.error_code for one in self.answers if self.asked.get(one.number) == group_id)
+        if ErrorCode.UNKNOWN_SERVER_ERROR in answered:
+            return None
         return self._targets(group_id)
 
 
