@@ -155,11 +155,13 @@ def ended(group: Group, member: Member, at: float, by: float | None = None) -> N
             bump.dropped.append(Reached(member.member_id, member.client_id, at, own.held_back, since, by))
 
 
-def went_away(facts: Facts, group: Group, member: Member, own: ModernMember, at: float) -> None:
+def went_away(
+    facts: Facts, group: Group, member: Member, own: ModernMember, at: float, by: float | None = None
+) -> None:
     """A static member left for a moment: until it did it was waited for."""
     if own.away_since_at_ms < 0:
-        ended(group, member, at)
-    groups.went_away(facts, group, member, own, at)
+        ended(group, member, at, by)
+    groups.went_away(facts, group, member, own, at, by)
 
 
 def is_waited_for(member: Member, epoch: int) -> bool:

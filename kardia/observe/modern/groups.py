@@ -115,24 +115,33 @@ def inherit(old: Member, new: Member) -> None:
         new.modern.only_topic = ""
 
 
-def went_away(facts: Facts, group: Group, member: Member, own: ModernMember, at: float) -> None:
-    """A static member left for a moment (-2). Its session runs on as it was; what it has stays its own."""
+def went_away(
+    facts: Facts, group: Group, member: Member, own: ModernMember, at: float, by: float | None = None
+) -> None:
+    """A static member left for a moment (-2), at `at` or up to `by`. Its session runs on as it was; what it has stays
+    its own."""
     if own.away_since_at_ms >= 0:
         return
     own.away_since_at_ms = at
     own.revoke_since_at_ms = NEVER
-    facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_left", "exact")
+    facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_left", "exact", by)
 
 
 def came_back(
-    facts: Facts, group: Group, member: Member, own: ModernMember, at: float, certainty: Certainty = "exact"
+    facts: Facts,
+    group: Group,
+    member: Member,
+    own: ModernMember,
+    at: float,
+    certainty: Certainty = "exact",
+    by: float | None = None,
 ) -> None:
-    """A static member that had left for a moment is back under the same id."""
+    """A static member that had left for a moment is back under the same id, since `at` or up to `by`."""
     if own.away_since_at_ms < 0:
         return
     own.away_since_at_ms = NEVER
     own.state = MemberState.UNKNOWN
-    facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_returned", certainty)
+    facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_returned", certainty, by)
 
 
 def told(member: Member) -> tuple[object, ...]:

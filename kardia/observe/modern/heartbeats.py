@@ -188,7 +188,7 @@ def _went_away(facts: Facts, group: Group, event: Event) -> None:
     if member is None:
         member = _notice(facts, group, modern, event, groups.AWAY)
     own = groups.own_of(member)
-    epochs.went_away(facts, group, member, own, event.handled_at_ms)
+    epochs.went_away(facts, group, member, own, *took_effect(event, facts.coordinator))
     epochs.conclude(facts, group, event.handled_at_ms)
     epochs.update_state(facts, group, event.handled_at_ms, "static_left")
 
@@ -236,7 +236,7 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     elif epoch == groups.JOINS:
         stayed = joining.stayed_sure(facts, group, member, answered, at)
         if own.away_since_at_ms >= 0:
-            groups.came_back(facts, group, member, own, at, stayed)
+            groups.came_back(facts, group, member, own, at, stayed, by)
     if by is not None and not modern.by_records:
         member.doubtful_at_ms = NEVER
     sessions.renew_by(facts, group, member, event)
