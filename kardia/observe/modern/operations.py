@@ -375,15 +375,22 @@ class _Operation:
         facts, group, at = self._facts, self._group, self._at
         instance = event.group_instance_id
         old = next((one for one in self._gone.values() if instance and one.instance_id == instance), None)
+        # Who is named with the classic protocol as its group is converted had joined that before, unseen.
+        unseen = self._upgraded and "classic_session_ms" in (event.detail or {})
+        sure: Certainty = "inferred" if unseen and old is not None else "exact"
+        began, by = self._began, self._began_by
+        if unseen and old is not None:
+            began, by = min(max(old.last_heard_at_ms, old.joined_at_ms), at), at
         if old is not None:
             del self._gone[old.member_id]
-            ends.remove(facts, group, old, at, "static_replaced", "", "exact", told=True)
+            since, until = (began, by) if unseen else (at, None)
+            ends.remove(facts, group, old, since, "static_replaced", "", sure, until, told=True)
         member = groups.add(
             facts, group, event.member_id, at, instance, event.client_id, event.client_host, is_new=True
         )
         member.seen_joining = True
         self._joined = self._joined or "classic_session_ms" not in (event.detail or {})
-        member.joined_at_ms, member.joined_by = self._began, self._began_by
+        member.joined_at_ms, member.joined_by = began, by
         if group.generation < 0:
             groups.own_of(member).only_topic = ""  # of a topic that was compacted: it may have had another before
         if old is None:
@@ -396,7 +403,7 @@ class _Operation:
                 self._changed.append(member)
                 self._seats_in_doubt.add(instance)
         cause = "member_joined" if old is None else "static_replaced"
-        facts.emit_transition(group, self._began, member.member_id, "Absent", "Member", cause, "exact", self._began_by)
+        facts.emit_transition(group, began, member.member_id, "Absent", "Member", cause, sure, by)
         return member
 
     def _on_epoch(self, event: Event, modern: ModernGroup) -> None:
