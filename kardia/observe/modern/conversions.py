@@ -50,6 +50,8 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
     modern = groups.enter(facts, group, "consumer", at)
     group.generation = modern.assignment_epoch = generation
     modern.epoch_sure, modern.mixed, modern.since_at_ms = generation >= 0, True, at
+    for over in group.ended.values():
+        over.rivalled = over.rivalled or bool(over.member.instance_id)  # unseen, another one may have had its seat
     for member in group.members.values():
         member.modern = ModernMember(epoch=generation, classic=True, state=MemberState.STABLE, reached_at_ms=at)
         member.rebalance_notified_at_ms = NEVER
