@@ -67,7 +67,8 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Miss
     began, first = missing.began(member)
     # 3. The time for SyncGroup of the generation before was over first.
     if _let_sync_pass(current, member, armed + member.session_ms, began):
-        return _by_sync(current, missing, member, armed + member.session_ms, began)
+        woke_at = observer.woke_at(group.broker, current.sync_over_at_ms)
+        return _by_sync(current, missing, member, armed + member.session_ms, began, woke_at)
     timers = _timers(observer, current, missing, member, began, missing.longest_ms(began, first))
     # 4. Both other timers were due, so near each other that either may have been the first.
     both_due = (timers.session_at, timers.phase_at)
@@ -121,9 +122,11 @@ def _let_sync_pass(current: Rebalance, member: Member, session_at: float, began:
     return 0 <= over_at <= min(current.joined_at_ms, session_at) and (began < 0 or began >= over_at - STAMP_MS)
 
 
-def _by_sync(current: Rebalance, missing: Missing, member: Member, session_at: float, began: float) -> Dropped:
-    """Ended by the time for SyncGroup."""
-    over_at = current.sync_over_at_ms
+def _by_sync(
+    current: Rebalance, missing: Missing, member: Member, session_at: float, began: float, woke_at: float
+) -> Dropped:
+    """Ended by the time for SyncGroup. `woke_at`: when a broker went on that stood still as it was over."""
+    over_at = max(current.sync_over_at_ms, woke_at)
     by = began if began >= over_at else current.joined_at_ms
     rivalled = near(over_at, session_at) or missing.joined_before_sync_was_over
     how_sure: Certainty = "provisional" if rivalled or began <= over_at + STAMP_MS else "inferred"
