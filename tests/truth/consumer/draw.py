@@ -87,8 +87,8 @@ class ConsumerArtist(ClusterArtist):
         self._unrest = rng.choice((0.0, 0.01, 0.03))
         """How often the topics of the cluster change."""
         self._configures = rng.random() < 0.2
-        self._had: dict[tuple[str, str], set[str]] = {}
-        """Group and instance id -> members that have or had it: Kafka may find one by it that has another one now."""
+        self._had: set[tuple[str, str | None]] = set()
+        """Groups and instance ids that somebody has or had: Kafka may find a member by one that has another one now."""
         stays = not settings.downgrades()
         self._mixed = rng.choice((0.2, 0.4) if stays else (0.0, 0.1, 0.2, 0.4))
         """How often a consumer group hears of members of the classic protocol."""
@@ -115,9 +115,7 @@ class ConsumerArtist(ClusterArtist):
             seats = {one.member_id: one.group_instance_id for one in view.members}
         elif view is not None:
             seats = {one.member_id: one.instance_id for one in view.members}
-        for member_id, seat in seats.items():
-            if seat is not None:
-                self._had.setdefault((group_id, seat), set()).add(member_id)
+        self._had |= {(group_id, seat) for seat in seats.values() if seat is not None}
         if isinstance(view, View):
             at_ms, timers_first = self._of_groups.when(now_ms, view)
             view = None
@@ -133,9 +131,11 @@ class ConsumerArtist(ClusterArtist):
         if self._regexes and rng.random() < 0.12:
             return Move(at_ms, timers_first, Resolve(self._next()))
         sensible = rng.random() < self._cooperation
+        operation: ConsumerOperation
         if self._is_for_classic(classic, view):
-            return Move(at_ms, timers_first, self._of_groups.draw(group_id, classic, self._topics, sensible))
-        operation = self._sensible(group_id, view) if sensible else self._anything(group_id, view)
+            operation = self._of_groups.draw(group_id, classic, self._topics, sensible)
+        else:
+            operation = self._sensible(group_id, view) if sensible else self._anything(group_id, view)
         if isinstance(operation, Beat) and self._takes_another_place(operation, seats):
             operation = operation._replace(instance_id=None)
         if view is not None and view.members and rng.random() < self._mixed:
@@ -143,10 +143,10 @@ class ConsumerArtist(ClusterArtist):
         return Move(at_ms, timers_first, operation)
 
     def _takes_another_place(self, beat: Beat, seats: dict[str, str | None]) -> bool:
-        """Whether a member comes as a static member that is another one: the model refuses that. `seats`: instance ids
-        of the members, by their ids."""
-        others = self._had.get((beat.group_id, beat.instance_id or ""), set()) - {beat.member_id}
-        return beat.member_epoch == 0 and beat.member_id in seats and not others.isdisjoint(seats)
+        """Whether a member may come as a static member that is another one: the model refuses that. `seats`: instance
+        ids of the members, by their ids."""
+        is_another = beat.member_id in seats and seats[beat.member_id] != beat.instance_id
+        return beat.member_epoch == 0 and is_another and (beat.group_id, beat.instance_id) in self._had
 
     def _is_for_classic(self, classic: View | None, view: ConsumerView | None) -> bool:
         """Whether a group that is a classic one, or has no members, hears of the classic protocol now."""
