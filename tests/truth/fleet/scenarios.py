@@ -264,6 +264,11 @@ SCENARIOS = {
             stalls=True,
             protocol="consumer",
         ),
+        Scenario("consumer, stalls, requests", "the same, requests alone", 1, stalls=True, protocol="consumer"),
+        Scenario("share, stalls, requests", "share groups, the same, requests alone", 1, stalls=True, protocol="share"),
+        Scenario(
+            "streams, stalls, requests", "streams groups, the same, requests alone", 1, stalls=True, protocol="streams"
+        ),
         Scenario(
             "share, stops", "share groups; the broker stands still", 1, records=True, stops=True, protocol="share"
         ),
@@ -276,6 +281,22 @@ SCENARIOS = {
             1,
             records=True,
             outages=True,
+            protocol="consumer",
+        ),
+        Scenario(
+            "streams, outages",
+            "streams groups; the broker dies several times",
+            1,
+            records=True,
+            outages=True,
+            protocol="streams",
+        ),
+        Scenario(
+            "consumer, moves",
+            "consumer groups; shards move between three brokers: requests alone",
+            1,
+            brokers=3,
+            moves=True,
             protocol="consumer",
         ),
         Scenario(

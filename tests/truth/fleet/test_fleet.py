@@ -64,13 +64,22 @@ def test_what_a_starved_broker_is_slow_to_do_is_not_said_to_be_exact(version: st
         ("4.2.1", 70_103, 4, "migration, gaps"),
         ("4.2.1", 70_203, 4, "migration, gaps, requests"),
         ("4.1.2", 70_102, 4, "consumer, gaps, requests"),
+        ("4.0.2", 71_001, 4, "consumer, stalls, requests"),
+        ("4.1.2", 72_002, 4, "consumer, stalls"),
+        ("4.2.1", 71_003, 4, "share, stalls, requests"),
+        ("4.3.1", 71_004, 4, "share, stalls, requests"),
+        ("4.2.1", 71_003, 4, "streams, stalls, requests"),
+        ("4.4.0", 71_005, 4, "streams, stalls, requests"),
+        ("4.3.1", 72_004, 4, "streams, outages"),
+        ("4.4.0", 72_005, 4, "consumer, moves"),
     ],
 )
 def test_what_was_answered_late_or_is_not_read_makes_nothing_exact(
     version: str, seed: int, groups: int, scenario: str
 ) -> None:
     """A leave that was answered long after its records had been read; sessions that records had told of before the
-    request log began; seats, returns and what is to be given up in a gap."""
+    request log began; seats, returns and what is to be given up in a gap; joins, heartbeats and refusals while nothing
+    can be stored; a poll that a broker which came back shows late; who was not heard since a load."""
     holds(version, seed, groups, scenario, "exact and untrue")
 
 
