@@ -59,7 +59,7 @@ def note_same_process(facts: Facts, event: Event, at: float) -> None:
     since = max(member.joined_at_ms, member.connected_at_ms) if member is not None else at
     is_same = goes_on and since <= pause.begin_at_ms
     if is_same:
-        facts.pauses[facts.broker].remove(pause)
+        facts.pauses[facts.broker] = [one for one in facts.pauses.get(facts.broker, ()) if one != pause]
     if is_same or at > pause.end_at_ms + PRESUMED_AFTER_MS:
         del facts.doubted[facts.broker]
 

@@ -93,7 +93,9 @@ def joined_unstored(facts: Facts, group: Group, modern: ModernGroup, event: Even
     named = (event.member_id, at, instance, event.client_id, event.client_host)
     member = groups.add(facts, group, *named, is_new=True)
     member.seen_joining = True
+    ends.arm_session(group, member)
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", "member_joined", "inferred")
+    facts.emit_member(group, member, at, "inferred")
     facts.watch(group, member)
     _count_unstored(facts, group, member, members_before)
 

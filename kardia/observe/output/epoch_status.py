@@ -31,7 +31,7 @@ def status_of(group: Group, member: Member, now: float, alive_to: float) -> tupl
         return "overdue", "provisional", ["a record says that it is a member no more; why is not known yet"]
     if member.overdue or alive_to < member.deadline < now - GRACE_MS:
         return "overdue", "provisional", [_overdue(group, member, alive_to)]
-    if member.session_ms == NO_SESSION:
+    if member.session_ms == NO_SESSION and group.modern is not None and group.modern.protocol == "share":
         return "late", certainty, [NO_SESSION_TEXT]
     reasons = []
     if member.imminent:
