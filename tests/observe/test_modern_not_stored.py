@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.observe.test_modern_ends import pair
-from tests.support.modern_scene import ModernScene
+from tests.support.modern_scene import ModernScene, pair
 from tests.support.scene import Known
 from tests.support.stories import named, standing
 
