@@ -145,7 +145,8 @@ class ConsumerArtist(ClusterArtist):
     def _takes_another_place(self, beat: Beat, seats: dict[str, str | None]) -> bool:
         """Whether a member may come as a static member that is another one: the model refuses that. `seats`: instance
         ids of the members, by their ids."""
-        is_another = beat.member_id in seats and seats[beat.member_id] != beat.instance_id
+        member_id = beat.member_id or beat.new_id
+        is_another = member_id in seats and seats[member_id] != beat.instance_id
         return beat.member_epoch == 0 and is_another and (beat.group_id, beat.instance_id) in self._had
 
     def _is_for_classic(self, classic: View | None, view: ConsumerView | None) -> bool:
