@@ -14,6 +14,10 @@ follow from it alone: the timer was begun anew, or the broker stood still. Seen 
 to 150 ms beside a neighbour that takes the processor. Longer makes every eviction that only silence shows known later.
 """
 
+BUSY_MS = 150.0
+"""So late a timer fires, or a thread of a broker goes on, beside a neighbour that takes the processor. Seen on real
+brokers."""
+
 STOPPED_WITHIN_MS = 5_000
 """A static Java member whose poll interval ran out says nothing and stops its heartbeats: its last one is that close to
 the end of the interval. Java's default interval between heartbeats is 3 s; a stalled client is seen a little later."""

@@ -8,7 +8,7 @@ where they follow the order of a hash map, the model is told what they did (`Fol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -65,6 +65,11 @@ class Disagreement(Exception):  # noqa: N818 - a finding, not a failure of this 
         """Keep the place and the difference. `refused`: the model says that it does not know."""
         super().__init__(f"at {at_ms}, {doing}: {what}")
         self.at_ms, self.doing, self.what, self.refused = at_ms, doing, what, refused
+
+
+def codes_of(answers: Sequence[Any], asked: Mapping[int, str], group_id: str) -> list[int]:
+    """Error codes of the answers to requests of a group. `asked`: group of each request by number."""
+    return [one.error_code for one in answers if asked.get(one.number) == group_id]
 
 
 class Followed:

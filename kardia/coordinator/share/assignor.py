@@ -24,8 +24,8 @@ class Choose(Protocol):
     """Answers what Kafka leaves to hashes."""
 
     def share(self, group_id: str, subscribers: Sequence[Subscriber]) -> Target | None:
-        """What the assignor makes of these; None when it gives up, as it can from 4.1 on: it counts by the order of a
-        hash map how many partitions each of them gets, and may have nobody left for the last one."""
+        """What the assignor makes of these; None when it gives up, as that of 4.1.2 was seen to: it counts by the order
+        of a hash map how many partitions each of them gets, and may have nobody left for the last one."""
         ...
 
     def order(self, group_id: str, member_ids: Sequence[str]) -> Sequence[str]:

@@ -6,11 +6,12 @@ One step brings a member to its target: nobody waits for anybody. Follows `Group
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from kardia.coordinator.consumer.operations import BeatAnswer, Partition
+from kardia.coordinator.consumer.operations import BeatAnswer, Partition, Topic
 from kardia.coordinator.errors import RefusedError
-from kardia.coordinator.share.assignor import Subscriber, broken_law
+from kardia.coordinator.share.assignor import Subscriber, Target, broken_law
 from kardia.coordinator.share.group import Member, ShareGroup
 from kardia.coordinator.share.initialization import ask_for_states, is_pending
 from kardia.coordinator.share.operations import NONE_OF, ShareBeat
@@ -69,21 +70,23 @@ def _stay(shard: Shard, beat: ShareBeat) -> BeatAnswer:
         client_host=beat.client_host,
         names=frozenset(beat.names) if beat.names is not None else before.names,
     )
-    held, told = (group.group_epoch, group.metadata), len(shard.happenings)
-    bumped, names = _bump(shard, group, before, updated)
+    bumped, names, metadata = _look(shard, group, before, updated)
+    target, epoch = None, group.group_epoch + bumped
+    if epoch > group.assignment_epoch and _may_assign(shard, group):
+        target = _target(shard, group, updated)
+    # Nothing has changed up to here but that topics were looked at.
+    if bumped:
+        group.group_epoch, group.metadata = epoch, metadata
+        shard.happen(group.group_id, "epoch", detail=str(epoch))
     group.members[updated.member_id] = updated
     if is_new:
         shard.groups[group.group_id] = group
         group.refreshed, group.refreshed_epoch = False, 0
         shard.happen(group.group_id, "created")
-    if group.group_epoch > group.assignment_epoch and _may_assign(shard, group):
-        try:
-            _assign(shard, group, updated)
-        except RefusedError:  # none of its records is written
-            group.group_epoch, group.metadata = held
-            group.members[before.member_id] = before
-            del shard.happenings[told:]
-            raise
+    if target is not None:
+        group.target, group.assignment_epoch = target, epoch
+        group.assigned_at_ms = shard.now_ms if behaviour.waits_for_assignment_interval else 0
+        shard.happen(group.group_id, "assigned", detail=str(epoch))
     after = _reconciled(shard, group, updated, bumped)
     group.members[after.member_id] = after
     shard.arm_session(group.group_id, after.member_id)
@@ -120,22 +123,20 @@ def _who(shard: Shard, group: ShareGroup, beat: ShareBeat) -> Member:
     return member
 
 
-def _bump(shard: Shard, group: ShareGroup, before: Member, updated: Member) -> tuple[bool, list[str]]:
-    """Give the group a new epoch if something calls for one. Whether it did, and the names subscribed to."""
+def _look(
+    shard: Shard, group: ShareGroup, before: Member, updated: Member
+) -> tuple[bool, list[str], Mapping[str, Topic]]:
+    """Whether something calls for a new epoch, the names subscribed to, and the topics of these that there are."""
     bump = updated.names != before.names
     if not shard.behaviour.awaits_after_the_target or group.assignment_epoch >= group.group_epoch:
         bump = bump or is_pending(shard, group)
     if not bump and group.refreshed and group.group_epoch >= group.refreshed_epoch:
-        return False, group.names(group.members.values())
+        return False, group.names(group.members.values()), group.metadata
     names = group.names(group.with_member(updated))
     metadata = {name: shard.topics[name] for name in names if name in shard.topics}
     bump = bump or metadata != group.metadata
-    if bump:
-        group.group_epoch += 1
-        group.metadata = metadata
-        shard.happen(group.group_id, "epoch", detail=str(group.group_epoch))
-    group.refreshed, group.refreshed_epoch = True, group.group_epoch
-    return bump, names
+    group.refreshed, group.refreshed_epoch = True, group.group_epoch + bump
+    return bump, names, metadata
 
 
 def _may_assign(shard: Shard, group: ShareGroup) -> bool:
@@ -145,8 +146,8 @@ def _may_assign(shard: Shard, group: ShareGroup) -> bool:
     return shard.now_ms >= group.assigned_at_ms + interval_ms
 
 
-def _assign(shard: Shard, group: ShareGroup, updated: Member) -> None:
-    """A new target for the epoch. Raises RefusedError where the assignor gives up."""
+def _target(shard: Shard, group: ShareGroup, updated: Member) -> Target:
+    """The new target. Raises RefusedError where the assignor gives up."""
     subscribers = []
     for one in group.with_member(updated):
         open_to: set[Partition] = set()
@@ -164,10 +165,7 @@ def _assign(shard: Shard, group: ShareGroup, updated: Member) -> None:
     broken = broken_law(subscribers, target, shard.behaviour.every_partition_is_given)
     if broken:
         raise ValueError(f"group {group.group_id!r}: {broken}; expected what the assignor of share groups does")
-    group.target = {one.member_id: target.get(one.member_id, frozenset()) for one in subscribers}
-    group.assignment_epoch = group.group_epoch
-    group.assigned_at_ms = shard.now_ms if shard.behaviour.waits_for_assignment_interval else 0
-    shard.happen(group.group_id, "assigned", detail=str(group.assignment_epoch))
+    return {one.member_id: target.get(one.member_id, frozenset()) for one in subscribers}
 
 
 def _reconciled(shard: Shard, group: ShareGroup, member: Member, bumped: bool) -> Member:

@@ -18,6 +18,7 @@ from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.kafka.sessions import coordinator_of_connection
 from kardia.kafka.states import ErrorCode
+from kardia.lateness import BUSY_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS, STAMPS_MS, heard_at, taken_at
 from kardia.observe.facts.facts import OFFSETS_BROKER, STARTS_WITHIN_MS, Facts
 from kardia.observe.intake.held import Held
@@ -75,6 +76,11 @@ def _after_its_commit(queue: list[tuple[float, Event]], event: Event) -> float:
     return at
 
 
+def _has_waited(event: Event) -> bool:
+    """Whether an answer was held back for longer than a coordinator takes to write."""
+    return event.decided_at_ms - event.handled_at_ms > AT_ONCE_MS
+
+
 def _as_handled(queue: list[tuple[float, Event]], event: Event) -> float:
     """When a heartbeat took effect that waited until what it had written was stored: answers that waited for one batch
     are sent in one instant, in whatever order, and were made in the order in which they were handled; of two that were
@@ -83,16 +89,12 @@ def _as_handled(queue: list[tuple[float, Event]], event: Event) -> float:
     for there, other in queue[-LOOKED_BACK:]:
         if other.kind == _MODERN and other.group_id == event.group_id and abs(there - at) <= ONE_INSTANT_MS:
             apart_ms = event.handled_at_ms - other.handled_at_ms
-            if apart_ms > DESCHEDULED_MS and at <= there:
+            if apart_ms > BUSY_MS and at <= there:
                 at = nextafter(there, inf)
-            elif apart_ms < -DESCHEDULED_MS and at >= there:
+            elif apart_ms < -BUSY_MS and at >= there:
                 at = nextafter(there, -inf)
     return at
 
-
-DESCHEDULED_MS = 150.0
-"""So long a thread of a broker may have to wait for a processor, beside a neighbour that takes it: between the instant
-at which it had handled a request and the one at which it said so."""
 
 ONE_INSTANT_MS = 2.0
 """Between the stamps, cut to 1 ms, of two lines that are written one behind the other."""
@@ -289,6 +291,7 @@ class Intake(Facts):
         for event in events:
             kind, source = event.kind, sources.get(event.source)
             unusual = source is None or kind >= _LINE or kind == _LEAVE or event.start < source.end
+            unusual = unusual or (kind == _MODERN and _has_waited(event))
             if unusual or source is None or not self.coordinator_known:
                 self._accept(event)
                 continue
@@ -299,9 +302,7 @@ class Intake(Facts):
             if self._seen is not None:
                 self._seen.add((event.source, event.start, event.shard))
             at = event.decided_at_ms
-            if kind == _MODERN and at - event.handled_at_ms > AT_ONCE_MS:
-                at = _as_handled(source.queue, event)
-            elif kind in _BY_HANDLING or (kind == _HEARTBEAT and at - event.arrived_at_ms > AT_ONCE_MS - STAMPS_MS):
+            if kind in _BY_HANDLING or (kind == _HEARTBEAT and at - event.arrived_at_ms > AT_ONCE_MS - STAMPS_MS):
                 at = effect_at(event)
             source.queue.append((at, event))
 
@@ -322,7 +323,7 @@ class Intake(Facts):
             self._seen.add((event.source, event.start, event.shard))
         if kind == _LEAVE:
             at = _after_its_commit(source.queue, event)
-        elif kind == _MODERN and event.decided_at_ms - event.handled_at_ms > AT_ONCE_MS:
+        elif kind == _MODERN and _has_waited(event):
             at = _as_handled(source.queue, event)
         else:
             at = effect_at(event)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event
-from kardia.lateness import LATE_MS
+from kardia.lateness import BUSY_MS, LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, owners
 from kardia.observe.modern import epochs, groups
@@ -47,7 +47,7 @@ TRIGGERS_BY_END = {
 ONE_LESS = frozenset(TRIGGERS_BY_END.values()) - {"static_replaced"}
 """Triggers after which a group has one member less."""
 
-SECOND_MS, USUALLY_LATE_MS = 1_000, 150.0
+SECOND_MS = 1_000
 """A session timeout that an eviction shows is taken for whole seconds if the timer was late by no more than it is
 beside a busy neighbour."""
 
@@ -89,7 +89,7 @@ def was_over(group: Group, member: Member, at: float) -> bool:
     """Whether a timer of a member had been due so long before an instant that it had fired by then, unless it was
     uncommonly late."""
     due = timers(group, member)
-    return bool(due) and due[0].at_ms < at - USUALLY_LATE_MS
+    return bool(due) and due[0].at_ms < at - BUSY_MS
 
 
 def seat_sure(group: Group, old: Member, at: float) -> Certainty:
@@ -99,8 +99,8 @@ def seat_sure(group: Group, old: Member, at: float) -> Certainty:
     if group.modern is not None and group.modern.by_records:
         return "exact"
     due = timers(group, old)
-    may_be_gone = old.unknown_since_at_ms >= 0 or (bool(due) and due[0].at_ms <= at)
-    may_be_gone = may_be_gone or 0 <= old.session_renewed_at_ms <= group.unsure_to
+    unheard = old.unknown_since_at_ms >= 0 or 0 <= old.session_renewed_at_ms <= group.unsure_to
+    may_be_gone = unheard or (bool(due) and due[0].at_ms <= at)
     return "provisional" if may_be_gone or not group.is_session_known(old) or old.renewed_unseen else "exact"
 
 
@@ -132,7 +132,7 @@ def learn_session(facts: Facts, group: Group, session_ms: float) -> None:
     if modern is None or modern.session_from or session_ms <= 0:
         return
     seconds = session_ms // SECOND_MS * SECOND_MS
-    if seconds <= 0 or session_ms - seconds > USUALLY_LATE_MS:
+    if seconds <= 0 or session_ms - seconds > BUSY_MS:
         return  # of a late timer, or of a session that is no whole number of seconds: which, it does not show
     modern.session_ms = int(seconds)
     sure: Certainty = "inferred" if session_ms - seconds <= NEAR_MS else "provisional"
@@ -143,7 +143,7 @@ def learn_session(facts: Facts, group: Group, session_ms: float) -> None:
 def _unlearn_session(facts: Facts, group: Group, over: Ended) -> None:
     """What was taken for the end of a session was none: no session of the group is known to be that long by it."""
     modern, silent_ms = group.modern, over.ended_at_ms - over.member.session_renewed_at_ms
-    if modern is not None and modern.session_from == "seen" and 0 <= silent_ms - modern.session_ms <= USUALLY_LATE_MS:
+    if modern is not None and modern.session_from == "seen" and 0 <= silent_ms - modern.session_ms <= BUSY_MS:
         modern.session_ms, modern.session_from = -1, ""
         arm_all(facts, group)
 

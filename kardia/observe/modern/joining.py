@@ -73,7 +73,8 @@ def joined(
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact", by)
     if group.modern is not None and group.modern.mixed and not modern.by_records:
         _doubt_classic(facts, group, member, at)
-    if first_at_ms >= 0 and not replaces and not modern.by_records and not by_regex(event):
+    is_counted = not (replaces or modern.by_records or by_regex(event))
+    if first_at_ms >= 0 and is_counted and group.generation >= 0:
         _count_unstored(facts, group, member, members_before)
     elif not replaces and not _came_before(facts, group, modern, event, member, answered, by):
         _count_join(facts, group, event, member, answered, members_before, by)
@@ -111,7 +112,7 @@ def _count_unstored(facts: Facts, group: Group, member: Member, members_before: 
         why.certainty = "provisional"
     if shown:
         epochs.explain(facts, group, shown[0], why)
-    elif group.generation >= 0:
+    else:
         epochs.count_in(facts, group, why, members_before, in_order=True)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kardia.certainty import Certainty
 from kardia.kafka.states import ModernState
+from kardia.lateness import BUSY_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs
@@ -44,7 +45,7 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
     if seen and silent_ms > 2 * own.interval_ms:
         ends.learn_session(facts, group, silent_ms)
         due_at_ms = member.session_renewed_at_ms + group.modern.session_ms if group.modern is not None else at
-        since = due_at_ms if AT_ONCE_MS < at - due_at_ms <= ends.USUALLY_LATE_MS else at
+        since = due_at_ms if AT_ONCE_MS < at - due_at_ms <= BUSY_MS else at
         finish(facts, group, member, "session_expired", "", "inferred", since)
     elif left_none and _no_other_timer(member) and at - member.last_heard_at_ms > 2 * own.interval_ms:
         finish(facts, group, member, "session_expired", "", "inferred")

@@ -188,10 +188,11 @@ def _reload_epochs(facts: Facts, group: Group, at: float, certainty: Certainty) 
         group.modern.unstored.clear()
     if group.members:
         facts.tell_group(group, at, str(group.told_state), "coordinator_loaded", certainty)
+    begins_sessions = loads.begins_sessions(facts, group)
     for member in group.members.values():
         if member.session_renewed_at_ms < at:
             member.begin_anew(at)
-            member.session_ms = member.session_ms if loads.begins_sessions(facts, group) else NO_SESSION
+            member.session_ms = member.session_ms if begins_sessions else NO_SESSION
         member.overdue = False
         own = member.modern
         if own is not None:

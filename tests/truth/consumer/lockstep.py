@@ -17,7 +17,7 @@ from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Answer, Join, View
 from kardia.kafka.states import ErrorCode
 from tests.truth.consumer.draw_classic import made_up
-from tests.truth.lockstep import Followed, Lockstep
+from tests.truth.lockstep import Followed, Lockstep, codes_of
 from tests.truth.oracle.consumer import ConsumerOracle, uuid_of
 
 AnyView = ConsumerView | View
@@ -74,11 +74,11 @@ class FollowedConsumer(Followed):
 
     def sees_lost(self, group_id: str) -> bool:
         """Whether they looked for the member in it, in vain."""
-        return any(one.error_code for one in self.answers if self.asked.get(one.number) == group_id)
+        return any(codes_of(self.answers, self.asked, group_id))
 
     def fault(self, group_id: str, codes: Sequence[int]) -> int:
         """The error code they answered."""
-        answered = [one.error_code for one in self.answers if self.asked.get(one.number) == group_id]
+        answered = codes_of(self.answers, self.asked, group_id)
         return next((one for one in answered if one in codes), codes[0])
 
     def assignor(self, group_id: str, candidates: Sequence[str], by_range: Target) -> str:  # noqa: ARG002
@@ -92,8 +92,7 @@ class FollowedConsumer(Followed):
 
     def uniform(self, group_id: str, subscribers: Sequence[Subscriber], alike: bool) -> Target | None:  # noqa: ARG002
         """Their target, None if they answered that there is none."""
-        answered = (one.error_code for one in self.answers if self.asked.get(one.number) == group_id)
-        if ErrorCode.UNKNOWN_SERVER_ERROR in answered:
+        if ErrorCode.UNKNOWN_SERVER_ERROR in codes_of(self.answers, self.asked, group_id):
             return None
         return self._targets(group_id)
 

@@ -1,4 +1,4 @@
-"""The assignor `uniform` that leaves partitions to nobody, which random histories meet once in ten million operations.
+"""The assignor `uniform` that leaves partitions to nobody, which random histories seldom meet.
 
 Goal: model and Kafka's classes agree that the heartbeat is answered -1 and that nothing has changed. Method: one short
 history is played on both, in a process of its own. A static member of a consumer group, the only one, comes back with
@@ -19,6 +19,7 @@ from kardia.kafka.states import ErrorCode
 from tests.truth.consumer.lockstep import ConsumerLockstep, ConsumerStep
 from tests.truth.draw import STARTED_AT_MS
 from tests.truth.lockstep import Move
+from tests.truth.oracle.settings import CONSUMER_VERSIONS
 
 SETTINGS = ConsumerSettings(group_initial_rebalance_delay_ms=500)
 FIRST, SECOND = "dbbbefb2-30ec-4fca-9c95-a3834746d05e", "765b6a18-c91a-4c79-8d69-217b311b9adb"
@@ -68,7 +69,8 @@ def played(version: str) -> list[int]:
 
 
 @pytest.mark.slow
-def test_who_joins_when_it_gives_up_is_refused_and_nothing_has_changed() -> None:
+@pytest.mark.parametrize("version", CONSUMER_VERSIONS)
+def test_who_joins_when_it_gives_up_is_refused_and_nothing_has_changed(version: str) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        told = process.submit(played, "4.4.0").result(timeout=300)
+        told = process.submit(played, version).result(timeout=300)
     assert told == [0, int(ErrorCode.UNKNOWN_SERVER_ERROR), int(ErrorCode.UNKNOWN_SERVER_ERROR)]

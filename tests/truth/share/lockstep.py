@@ -16,7 +16,7 @@ from kardia.coordinator.share.behaviour import share_behaviour_of
 from kardia.coordinator.share.coordinator import ShareCoordinator
 from kardia.coordinator.share.operations import ShareOperation, ShareView, groups_named
 from kardia.kafka.states import ErrorCode
-from tests.truth.lockstep import Lockstep
+from tests.truth.lockstep import Lockstep, codes_of
 from tests.truth.oracle.share import ShareOracle
 
 
@@ -43,8 +43,7 @@ class FollowedShare:
 
     def share(self, group_id: str, subscribers: Sequence[Subscriber]) -> Target | None:  # noqa: ARG002
         """Their target, None if they answered that there is none."""
-        answered = (one.error_code for one in self.answers if self.asked.get(one.number) == group_id)
-        if ErrorCode.UNKNOWN_SERVER_ERROR in answered:
+        if ErrorCode.UNKNOWN_SERVER_ERROR in codes_of(self.answers, self.asked, group_id):
             return None
         view = self.views.get(group_id)
         return {one.member_id: frozenset(one.target) for one in view.members} if view is not None else {}

@@ -1,5 +1,4 @@
-"""The assignor of share groups that finds nobody for a partition, which random histories meet once in a million
-operations.
+"""The assignor of share groups that finds nobody for a partition, which random histories seldom meet.
 
 Goal: model and Kafka's classes agree on what is answered and on what stays as it was, also when it is asked again.
 Method: one short history is played on both, in a process of its own. Of four members one is gone and one is new when
