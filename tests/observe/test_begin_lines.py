@@ -151,3 +151,39 @@ def test_a_single_member_that_never_synced_is_gone_when_the_coordinator_says_so(
     known = scene.known()
     assert known.ended() == {"a": (12_002, "sync_timeout", "exact")}
     assert known.states()[-2:] == [(12_002, "PreparingRebalance"), (12_002, "Empty")]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_rebalance_ends_by_its_record_where_no_answer_is_read(told: bool) -> None:
+    """In a hole of a rotated request log, between the first answer 27 and the join phase of the next rebalance: the
+    record of generation 2 ends the one, and what lies after it is another."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 18_000, "a", "b")
+    if told:
+        scene.prepares(20_000, 1, JOINS.format("c"), "c")
+    scene.heartbeat(20_500, "a", error=27)
+    scene.group_record(24_000, 2, {"a": 10_000, "b": 10_000, "c": 10_000})
+    scene.prepares(30_000, 2, LEAVES.format("c"), "c")
+    scene.joined(31_000, 3, {"a": 30_600, "b": 30_700})
+    scene.synced(31_010, "a", "b")
+    scene.tick(33_000)
+    row, last = second(scene), scene.known().rebalances()[-1]
+    assert (row["generation_after"], row["completed_at_ms"], row["members_after"]) == (2, START + 24_000, 3)
+    assert row["certainty"] == ("exact" if told else "unknown")
+    assert (row["started_at_ms"] == START + 20_000) == told
+    assert (last["generation_before"], last["generation_after"]) == (2, 3)
+    assert (last["started_at_ms"], last["trigger"]) == (START + 30_000, "member_left")
+
+
+def test_a_record_of_a_later_generation_ends_nothing_that_was_seen_to_begin() -> None:
+    """A hole over two rebalances: neither of their ends is that of the one which was begun."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 18_000, "a", "b")
+    scene.heartbeat(20_500, "a", error=27)
+    scene.group_record(24_000, 3, {"a": 10_000, "b": 10_000})
+    scene.prepares(30_000, 3, JOINS.format("c"), "c")
+    scene.joined(31_000, 4, {"a": 30_600, "b": 30_700, "c": 30_000}, first=("c",))
+    scene.synced(31_010, "a", "b", "c")
+    scene.tick(33_000)
+    rows = [(row["generation_before"], row["generation_after"]) for row in scene.known().rebalances()]
+    assert rows == [(0, 1), (3, 4)]

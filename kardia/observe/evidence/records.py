@@ -21,9 +21,9 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes, costs
 from kardia.observe.members import lives
 from kardia.observe.moves import loads, moves
-from kardia.observe.rebalance import emptied, rebalance
+from kardia.observe.rebalance import emptied, generations, rebalance
 from kardia.observe.state.entries import BeginLine, SaidEnd, Stored
-from kardia.observe.state.group import LOADS_WITHIN_MS, Group, Member
+from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Group, Member
 from kardia.tables import LEAVE_CAUSES
 
 MAX_BEGIN_LINES = 4
@@ -53,6 +53,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
     leader = str(detail.get("leader") or group.leader)
     group.stored = Stored(generation, leader, [entry[0] for entry in entries])
     if unknown:
+        generations.on_generation_stored(observer, group, group.stored, float(detail.get("state_at_ms", NEVER)), at)
         group.generation, group.leader = generation, leader
         group.protocol_name = str(detail.get("protocol_name") or group.protocol_name)
         group.membership_complete = True

@@ -17,6 +17,7 @@ from kardia.observe.deadlines.missing import could_begin
 from kardia.observe.deadlines.phases import STAMP_MS, due_between, in_no_order
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger.dropped import Dropped
+from kardia.observe.ledger.ledger import withdraw
 from kardia.observe.state.entries import BeginLine
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Rebalance
 from kardia.tables import LEAVE_CAUSES
@@ -75,7 +76,9 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
         if chosen.trigger == "static_replaced" and _may_wait_to_be_stored(current, chosen, asked, timers):
             chosen.certainty = weaker(chosen.certainty, "provisional")
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
-        return  # already written with another start: a late line does not make a second rebalance of it
+        if line is not None or chosen.at > current.cause.at:
+            return  # already written with another start, which is near
+        withdraw(observer, group, current)  # an answer of the burst that was logged late shows what came before
     current.cause = chosen
     current.started_at_ms = chosen.at
 
@@ -325,5 +328,7 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
     if trigger == "metadata_changed" and join.member_id == group.leader and not _is_awaited(current, join):
         # By another connection than before it may have sent the assignment, unseen.
         certainty = "provisional" if join.heard_before_ms >= 0 else certainty
+    if join.may_be_earlier:
+        certainty = weaker(certainty, "inferred")
     at, by = join.came
     return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty, by)

@@ -5,14 +5,17 @@ Sources: `onCompleteJoin`, `initNextGeneration` and their Java successors.
 
 from __future__ import annotations
 
+from kardia.certainty import weaker
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines.phases import sync_deadline
 from kardia.observe.facts.facts import Facts
-from kardia.observe.ledger.ledger import remember
+from kardia.observe.ledger.causes import choose
+from kardia.observe.ledger.ledger import emit, remember
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.emptied import become_empty_before, become_empty_unseen, left_alone, ran_out
 from kardia.observe.rebalance.rebalance import settle
+from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Group, Rebalance
 
 
@@ -57,6 +60,30 @@ def on_join_phase_completed(
     observer.schedule(group, at + observer.settings.settle_ms, "settle", "")
     group.state = GroupState.COMPLETING
     observer.samples.note(group.group_id)
+
+
+def on_generation_stored(observer: Facts, group: Group, stored: Stored, joined_at_ms: float, at: float) -> None:
+    """A record of `at` shows a generation of which no answer was read, as in a hole of a request log: with it the
+    rebalance ended that was under way. `joined_at_ms`: when its join phase was over, NEVER where the record has none.
+    Only the next one is that which had begun; of another one the begin was not seen either."""
+    current = group.rebalance
+    if group.state != GroupState.PREPARING or current is None or current.joined_at_ms >= 0:
+        return
+    observer.divergences += 1
+    if current.generation_before + 1 == stored.generation:
+        current.joined_at_ms, current.assigned_at_ms = joined_at_ms, at
+        current.generation_after, current.leader, current.settled = stored.generation, stored.leader, True
+        current.unrequested, current.size = True, len(stored.member_ids)
+        choose(observer, group, current, [])
+        if current.cause is not None and not current.cause.named:
+            current.cause.certainty = weaker(
+                current.cause.certainty, "provisional"
+            )  # somebody unread may have begun it
+        emit(observer, group, current)
+    else:
+        group.rebalance = None
+    group.stable_at_ms = at
+    observer.move(group, at, GroupState.STABLE, "group record", "inferred")
 
 
 def _not_seen_to_begin(group: Group, generation: int, *, missed: bool) -> Rebalance:

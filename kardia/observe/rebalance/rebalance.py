@@ -172,11 +172,14 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     gone = _missing_from_the_list(observer, group, current, taken)
     missing = Missing(group, current)
     dropped = [how_dropped(observer, group, current, missing, member) for member in gone]
+    began_at_ms = current.started_at_ms
     causes.choose(observer, group, current, dropped)
     current.caused_by = follows_from(group, current)
     if first_time:
         _correct_unsynced(observer, group, current)
         _tell_phases(observer, group, current, joins)
+    elif current.started_at_ms < began_at_ms and current.cause is not None:
+        observer.correct(group, current, current.cause.certainty)
     for member, at, by, cause, certainty in dropped:
         group.said.ends.pop(member.member_id, None)
         lives.end(observer, group, member, at, cause, "", certainty, by)

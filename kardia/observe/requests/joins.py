@@ -186,7 +186,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             surely,
             asked_since,
             heard_before_ms,
-            came_at,
+            min(came_at, took_effect(event, observer.coordinator, waited=True)[0]),
             came_by,
         )
     )

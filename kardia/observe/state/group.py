@@ -262,8 +262,14 @@ class Join(Compact):
     """When this member had been heard last, if it was by another connection: it may have joined by that one since, in a
     JoinGroup that waited and was never answered. NEVER if it was not."""
     begun_at_ms: float = NEVER
-    """The earliest that it took effect, and `done_by` the latest, where a broker was slow to handle it (`handling`)."""
+    """The earliest that it took effect, and `done_by` the latest, where a broker was slow to handle it (`handling`);
+    None where it did so at the end of its handling, or most likely so (`Facts.loads_classes`)."""
     done_by: float | None = None
+
+    @property
+    def may_be_earlier(self) -> bool:
+        """Whether it took effect at the end of its handling most likely, and may have done so well before."""
+        return self.done_by is None and 0 <= self.begun_at_ms < self.handled_at_ms
 
     @property
     def came_by(self) -> float:
