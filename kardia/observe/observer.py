@@ -508,9 +508,9 @@ class Observer(Intake):
         """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A
         request that renews a session may be answered, and so logged, only when its record is written, or when a broker
         that stands still goes on. A broker that may have been started again may load its groups still: heartbeats are
-        answered meanwhile, and renew nothing."""
+        answered meanwhile, and renew nothing; who was not heard since has a session from that load."""
         may_load = any(begin < clock <= end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
-        if clock > alive_to + SIGN_MS or may_load or self.is_doubted(broker, since, clock):
+        if clock > alive_to + SIGN_MS or may_load or self.may_have_restarted(broker, since, clock):
             return "provisional"
         shown_by = min(clock + ANSWERED_WITHIN_MS, self.complete_to(broker))  # at its end a log shows no more
         if max(clock, shown_by) <= alive_to:

@@ -50,7 +50,8 @@ def judge(facts: Facts, event: Event, at: float) -> None:
 
 
 def note_same_process(facts: Facts, event: Event, at: float) -> None:
-    """A connection from before a pause of the log goes on after it: the broker was not started again in it."""
+    """A connection from before a pause of the log goes on after it: the broker was not started again in it, nor in any
+    other one between."""
     pause = facts.doubted[facts.broker]
     if at < pause.end_at_ms:
         return
@@ -59,7 +60,7 @@ def note_same_process(facts: Facts, event: Event, at: float) -> None:
     since = max(member.joined_at_ms, member.connected_at_ms) if member is not None else at
     is_same = goes_on and since <= pause.begin_at_ms
     if is_same:
-        facts.pauses[facts.broker] = [one for one in facts.pauses.get(facts.broker, ()) if one != pause]
+        facts.pauses[facts.broker] = [one for one in facts.pauses.get(facts.broker, ()) if one.begin_at_ms < since]
     if is_same or at > pause.end_at_ms + PRESUMED_AFTER_MS:
         del facts.doubted[facts.broker]
 

@@ -227,19 +227,23 @@ def remove_counted(
     """The same where no record says that the group has a new epoch: it has, unless one that nothing explained is it."""
     members_before = len(groups.present(group)) + groups.is_gone(member)
     by_timer = not told and any(abs(due.at_ms - at) <= EARLY_MS for due in timers(group, member))
-    why = remove(facts, group, member, at, cause, reason, certainty, by, told=told)
+    since = at if told or by != NEVER else _earliest(group, member, at, cause)
     fitting = [
         bump
         for bump in epochs.unexplained(group)
-        if bump.cause.member_id in ("", member.member_id) and fits(bump.cause, at, by)
+        if bump.cause.member_id in ("", member.member_id) and fits(bump.cause, since, at if since < at else by)
     ]
+    if since < at and fitting:
+        unknown = fitting[0].cause
+        at, by = max(since, unknown.at), unknown.at if unknown.by is None else unknown.by
+    why = remove(facts, group, member, at, cause, reason, certainty, by, told=told)
     open_bump = fitting[0] if fitting else None
     if open_bump is not None:
         why.at = max(why.at, 0.0)
         if len(fitting) > 1:
             why.certainty = weaker(why.certainty, "provisional")  # which of them it began is not shown
         epochs.explain(facts, group, open_bump, why)
-    elif _takes_spare(group, at):
+    elif _takes_spare(group, min(since, at)):
         pass  # one of several that an answer has shown
     elif group.is_left_to_classic and stands_by_record(group):
         pass  # either a new epoch or a classic group: the record of it says which (`left_to_classic`)
@@ -251,6 +255,13 @@ def remove_counted(
     epochs.update_state(facts, group, at, why.trigger, by)
     if member.modern is not None and not member.modern.classic:
         may_begin_anew(facts, group, at)
+
+
+def _earliest(group: Group, member: Member, at: float, cause: str) -> float:
+    """The earliest that a session may have been over which is taken to be at `at`: it may run from a load that lies
+    anywhere since the broker's last line before."""
+    in_doubt = cause == "session_expired" and 0 <= member.session_renewed_at_ms <= group.unsure_to
+    return min(at, group.broke_at_ms + member.session_ms) if in_doubt and group.broke_at_ms >= 0 else at
 
 
 def left_to_classic(group: Group, at: float) -> Cause | None:

@@ -49,7 +49,7 @@ def raised(
     if modern is None or epoch <= group.generation:
         return None
     uncounted = not modern.by_records and _somebody_may_be_gone(group, cause.at)
-    if not shown and (uncounted or (modern.resolves and not modern.by_records)):
+    if not shown and (uncounted or (modern.resolves and not modern.by_records) or _is_last_in_doubt(group, cause)):
         cause.certainty = weaker(cause.certainty, "provisional")
     known = group.generation >= 0
     before = group.generation if known else epoch - 1
@@ -67,6 +67,15 @@ def raised(
     modern.lower_at_ms = NEVER
     facts.schedule_by_records(group, cause.at + TOLD_AFTER_MS, "epoch", str(epoch))
     return bump
+
+
+def _is_last_in_doubt(group: Group, cause: Cause) -> bool:
+    """Whether the epoch before was counted, and not surely: then the number of the next one is no surer."""
+    bumps = group.modern.bumps if group.modern is not None else []
+    last = next((bump for bump in bumps if bump.epoch == group.generation), None)
+    if last is None or last.cause.certainty != "provisional":
+        return False
+    return not 0 <= last.computed_at_ms <= cause.at
 
 
 def _changed_meanwhile(group: Group, cause: Cause) -> bool:
@@ -187,12 +196,19 @@ def conclude(facts: Facts, group: Group, at: float) -> None:
             _tell(facts, group, bump)
         elif bump.row_known >= 0 and bump.computed_at_ms >= 0 and not bump.target_told:
             _tell(facts, group, bump)
-        if bump.completed_at_ms < 0 or _may_be_explained(group, bump, at):
+        if bump.completed_at_ms < 0 or _may_be_explained(group, bump, at) or _is_counted_on(modern, bump):
             continue
         if not (modern.unowned and group.members and bump.stopped_ms >= 0):
             if bump.stopped_ms > 0 or bump.moved > 0:
                 _tell(facts, group, bump, over=True)
             modern.bumps.remove(bump)
+
+
+def _is_counted_on(modern: ModernGroup, bump: Bump) -> bool:
+    """Whether the next epoch was counted from this one, and no answer has shown yet that it has that number."""
+    if modern.by_records:
+        return False
+    return any(one.epoch_before == bump.epoch and one.cause.certainty == "inferred" for one in modern.bumps)
 
 
 def _may_be_explained(group: Group, bump: Bump, at: float) -> bool:
@@ -261,8 +277,8 @@ def explain(facts: Facts, group: Group, bump: Bump, cause: Cause) -> None:
     bump.cause, bump.started_at_ms = cause, cause.at
     if bump.computed_at_ms >= 0:
         bump.computed_at_ms = max(bump.computed_at_ms, cause.at)
-    is_followed = group.modern is not None and bump in group.modern.bumps
-    if bump.row_known >= 0 or (was_told and not is_followed):
+    is_open = group.modern is not None and bump in group.modern.bumps and bump.completed_at_ms < 0
+    if bump.row_known >= 0 or (was_told and not is_open):
         _tell(facts, group, bump)
 
 
@@ -330,15 +346,19 @@ def _may_have_come_after(known: Cause, cause: Cause) -> bool:
 
 
 def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:
-    """The group never had an epoch above this one: rebalances that were counted are taken back."""
+    """The group never had an epoch above this one: rebalances that were counted are taken back. One that is counted
+    from a number that was shown is right; which of the others was one too many is not known."""
     modern = group.modern
     if modern is None:
         return
+    sure = counted(group)
     for bump in list(modern.bumps):
         if bump.epoch > epoch:
             modern.bumps.remove(bump)
             if bump.row_known >= 0:
                 _tell(facts, group, bump, withdrawn=True)
+        elif bump.cause.certainty == "inferred" and bump not in sure:
+            explain(facts, group, bump, replace(bump.cause, certainty="provisional"))
     group.generation = min(group.generation, epoch)
 
 

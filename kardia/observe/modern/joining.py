@@ -254,11 +254,14 @@ def _count_join(
         first = groups.FIRST_EPOCH_MAX if delayed and group.membership_complete else answered
         epochs.raised(facts, group, first, why, members_before)
         return
+    at_once = evidence.has_targets_at_once(facts)
+    if at_once and not delayed and 0 < answered <= before and group.modern is not None and not group.modern.mixed:
+        evidence.on_lower_epoch(facts, group, answered - 1, at)  # it was no higher just before
+        before = group.generation
     bumps = group.modern.bumps if group.modern is not None else []
     if answered <= before and any(bump.cause.at > at + epochs.STAMP_MS for bump in bumps):
         epochs.count_in(facts, group, why, members_before, in_order=True)  # silence was seen before its late answer
         return
-    at_once = evidence.has_targets_at_once(facts)
     may_be_older = answered > before and not at_once  # the answer may have the epoch of a target before this join
     for bump in bumps:
         if may_be_older or bump.epoch > answered:  # its number is counted, and so are those

@@ -97,11 +97,21 @@ def _note_asked(observer: Facts, group: Group, event: Event, member_id: str, at:
     """Somebody asked again, or was seen for the first time. A JoinGroup renews nothing."""
     member = group.members.get(member_id)
     if member is None:
+        _end_the_holder(observer, group, event)
         member = notice(observer, group, event._replace(member_id=member_id), at)
     member.asked_at_ms = max(member.asked_at_ms, event.handled_at_ms)
     identify(observer, group, member, event, str((event.detail or {}).get("protocol_type", "")))
     polls.on_request(observer, group, member, "join", event.arrived_at_ms)
     timeouts.rejoined(observer, group, member, event.handled_at_ms)
+
+
+def _end_the_holder(observer: Facts, group: Group, event: Event) -> None:
+    """Who has an instance id is gone when another one is answered under it, as in a group that a request which is not
+    answered yet has made a consumer group."""
+    old = group.members.get(group.instances.get(event.group_instance_id, "")) if event.group_instance_id else None
+    if old is not None and not event.member_id:
+        taken_at, by = took_effect(event, observer.coordinator)
+        lives.end(observer, group, old, max(taken_at, old.joined_at_ms), "static_replaced", "", "provisional", by)
 
 
 def _is_in_burst(observer: Facts, group: Group, current: Rebalance, event: Event, member_id: str) -> bool:

@@ -307,6 +307,27 @@ SCENARIOS = {
         ),
         Scenario("consumer, starved", "the same", 0, records=True, starved=True, protocol="consumer"),
         Scenario("migration, starved", "the same", 0, records=True, starved=True, protocol="migration"),
+        Scenario(
+            "share, outages, requests",
+            "share groups; the broker dies several times: requests alone",
+            0,
+            outages=True,
+            protocol="share",
+        ),
+        Scenario(
+            "streams, restarts, requests",
+            "streams groups; the broker is started again: requests alone",
+            0,
+            restarts=True,
+            protocol="streams",
+        ),
+        Scenario(
+            "migration, stalls, requests",
+            "groups that migrate; a replica stands still: requests alone",
+            0,
+            stalls=True,
+            protocol="migration",
+        ),
         Scenario("reloads", "a coordinator gives groups up and loads them, within 0.4 s", 0, reloads=True),
     )
 }
