@@ -81,7 +81,7 @@ def fetch(shard: Shard, request: Fetch) -> None:
     code = ErrorCode.NONE
     by_member = request.member_id is not None or request.member_epoch >= 0
     lost = shard.lost.get(request.group_id)
-    if by_member and lost is not None and request.group_id not in shard.classic.groups:
+    if by_member and lost is not None:  # also of a classic group that a refused commit has made in memory alone
         group = lost if shard.choose.sees_lost(request.group_id) else None
     if group is not None and by_member:
         member = None if request.member_id is None else group.members.get(request.member_id)
