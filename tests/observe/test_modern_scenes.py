@@ -199,3 +199,27 @@ def test_of_two_that_join_while_the_first_assignment_is_delayed_their_answers_do
     assert [told[epoch][0] for epoch in (2, 3)] == ["a", "b"]
     assert told[2][1] == sure
     assert set(told) == {2, 3}
+
+
+def test_a_group_that_was_deleted_unseen_counts_its_epochs_from_the_first_again() -> None:
+    """By requests alone: nobody was left, its offsets expired, and others come under its name ten minutes later."""
+    scene = ModernScene(version="4.1.2")
+    scene.comes(1_000, "a", 1)
+    scene.beats(3_000, 9_000, 1, "a")
+    scene.comes(9_500, "b", 2)
+    scene.beat(11_000, "a", 1, 2)
+    scene.beats(13_000, 20_000, 2, "a", "b")
+    scene.goes(21_000, "a")
+    scene.beat(22_000, "b", 2, 3)
+    scene.goes(23_000, "b")
+    scene.tick(600_000)
+    scene.comes(601_000, "c", 1)
+    scene.beats(603_000, 625_000, 1, "c")
+    scene.comes(630_000, "d", 2)
+    scene.beat(631_000, "c", 1, 2)
+    scene.beats(632_000, 650_000, 2, "c", "d")
+    scene.tick(652_000)
+    rows = [
+        (row["generation_after"], row["started_at_ms"] - START, row["certainty"]) for row in scene.known().rebalances()
+    ]
+    assert rows[-2:] == [(1, 601_000, "exact"), (2, 630_000, "exact")]

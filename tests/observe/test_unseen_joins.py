@@ -296,3 +296,17 @@ def test_whose_seat_was_taken_while_it_waited_in_syncgroup_was_not_evicted_befor
     scene.synced(33_010, "b2")
     scene.tick(36_000)
     assert scene.known().ended()["b"][:2] == (15_000, "static_replaced")
+
+
+def test_an_answer_without_a_leader_ends_no_join_phase_of_an_empty_group_either() -> None:
+    """A heartbeat that is not answered yet has made a consumer group of it, and that one answers so."""
+    scene = stable("a")
+    scene.leave(6_000, "a")
+    scene.empty_record(6_001, 2)
+    scene.joined(9_000, 3, {"b": 8_000}, first=("b",))
+    event = scene.events[-1]
+    scene.events[-1] = event._replace(detail={**(event.detail or {}), "leader": "", "members": []})
+    scene.tick(12_000)
+    known = scene.known()
+    assert "b" in known.alive()
+    assert [(at, to) for at, to in known.states() if at >= 7_000 and to == "CompletingRebalance"] == []

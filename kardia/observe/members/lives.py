@@ -5,7 +5,7 @@ What an end does to the group is `rebalance.end_member`'s business.
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.certainty import Certainty, weaker
 from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import late
@@ -148,13 +148,20 @@ def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
 def correct(
     facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty, by: float | None = None
 ) -> None:
-    """An end that was concluded from silence was another one, earlier: the member's successor was answered."""
+    """An end that was concluded from silence was another one, earlier: the member's successor was answered. Or it was
+    the same, and is as sure as that."""
+    is_same = over.cause == cause and over.ended_at_ms == max(at, over.member.joined_at_ms)
     over.ended_at_ms, over.cause, over.certainty, over.by = max(at, over.member.joined_at_ms), cause, certainty, by
     who_broke.judge(facts, group, over)
     facts.emit_member(group, over.member, over.ended_at_ms, certainty, over)
     facts.emit_transition(group, over.ended_at_ms, over.member.member_id, "Absent", "Absent", cause, certainty, by)
     _rescore(facts, group, over)
-    doubt(group, over.member.member_id)
+    current = group.rebalance
+    began = current.cause if current is not None and over.member.modern is not None else None
+    if is_same and began is not None and began.member_id == over.member.member_id:
+        began.certainty, began.by = weaker(began.certainty, certainty), by  # it made a classic group of one with epochs
+    else:
+        doubt(group, over.member.member_id)
 
 
 def doubt(group: Group, member_id: str) -> None:

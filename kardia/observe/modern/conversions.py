@@ -46,7 +46,8 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
         if began.by is not None and not 0 <= began.by <= at:
             began.certainty = weaker(began.certainty, "provisional")  # it may have come after, and have made an epoch
         group.said.unfinished = open_one
-        facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
+        # Not before the others who had waited are heard: their answers are held until the conversion is told.
+        facts.schedule_by_records(group, max(at, facts.known) + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
     modern = groups.enter(facts, group, "consumer", at)
     group.generation = modern.assignment_epoch = generation
     modern.epoch_sure, modern.mixed, modern.since_at_ms = generation >= 0, True, at

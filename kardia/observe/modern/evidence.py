@@ -174,10 +174,12 @@ def _made(group: Group, ended_at_ms: float, member_id: str, epoch: int) -> bool:
 
 def on_lower_epoch(facts: Facts, group: Group, epoch: int, at: float) -> None:
     """A member that has nothing to give up is answered with an epoch below that of the group, long after that began:
-    the group has no such epoch, and whose silence was taken for an end is a member still."""
+    the group has no such epoch, and whose silence was taken for an end is a member still. The epoch that somebody who is
+    there has come to it had: an answer that waited while nothing could be stored is older."""
     modern = group.modern
     if modern is None:
         return
+    epoch = max(epoch, *(groups.own_of(one).epoch for one in groups.present(group)), -1)
     for bump in reversed(list(modern.bumps)):
         over = group.ended.get(bump.cause.member_id)
         if bump.epoch <= epoch or over is None or over.told or over.certainty == "exact":

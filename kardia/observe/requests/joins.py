@@ -79,7 +79,7 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
     group.protocol = CLASSIC
     group.release = _release(observer, detail)
     member_id = str(detail.get("assigned_member_id", "")) or event.member_id
-    if detail.get("leader") == "" and not is_over:
+    if detail.get("leader") == "":
         _note_asked(observer, group, event, member_id, at)
         return  # a consumer group answers without a leader: the line of the heartbeat that made it one is still to come
     if generation > group.generation or is_over:

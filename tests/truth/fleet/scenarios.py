@@ -328,6 +328,15 @@ SCENARIOS = {
             stalls=True,
             protocol="migration",
         ),
+        Scenario(
+            "migration, outages",
+            "groups that migrate; the broker dies several times",
+            0,
+            records=True,
+            outages=True,
+            protocol="migration",
+        ),
+        Scenario("migration, outages, requests", "the same, requests alone", 0, outages=True, protocol="migration"),
         Scenario("reloads", "a coordinator gives groups up and loads them, within 0.4 s", 0, reloads=True),
     )
 }
