@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.modern_scene import ModernScene, pair
-from tests.support.scene import Known
+from tests.support.scene import START, Known
 from tests.support.stories import named, standing
 
 NOT_AVAILABLE, LOADING, FENCED_EPOCH = 15, 14, 110
@@ -91,3 +91,19 @@ def test_before_kafka_4_1_a_load_begins_no_session_of_a_share_group(version: str
     known = scene.known()
     assert ends(known) == ([] if stays else [("b", "session_expired")])
     assert known.alive() == ({"a", "b"} if stays else {"a"})
+
+
+def test_a_join_that_could_not_be_stored_is_no_later_one_of_the_same_id() -> None:
+    """c joined at 6,000, was told 15, was answered as a member, fell silent, and came back under its id at 40,000."""
+    scene = pair(version="4.1.2")
+    scene.beats(4_500, 6_000, 2, "a", "b", every=1_000)
+    scene.comes(11_000, "c", 0, since=6_000, error=NOT_AVAILABLE)
+    scene.beat(11_100, "c", 3)
+    for at in range(11_200, 39_000, 2_000):
+        epoch = 3 if at < 21_100 else 4
+        scene.beats(at, at + 100, epoch, "a", "b")
+    scene.comes(40_000, "c", 5)
+    scene.beats(40_100, 42_000, 5, "a", "b")
+    scene.tick(43_000)
+    rows = standing("members", scene.known().rows["members"])
+    assert sorted(row["joined_at_ms"] - int(START) for row in rows if row["member_id"] == "c") == [6_000, 40_000]

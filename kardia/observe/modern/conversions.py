@@ -49,6 +49,7 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
         # Not before the others who had waited are heard: their answers are held until the conversion is told.
         facts.schedule_by_records(group, max(at, facts.known) + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
     modern = groups.enter(facts, group, "consumer", at)
+    group.stored = None  # its record is gone with the conversion, and no load brings it back
     group.generation = modern.assignment_epoch = generation
     modern.epoch_sure, modern.mixed, modern.since_at_ms = generation >= 0, True, at
     for over in group.ended.values():

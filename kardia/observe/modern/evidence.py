@@ -174,8 +174,8 @@ def _made(group: Group, ended_at_ms: float, member_id: str, epoch: int) -> bool:
 
 def on_lower_epoch(facts: Facts, group: Group, epoch: int, at: float) -> None:
     """A member that has nothing to give up is answered with an epoch below that of the group, long after that began:
-    the group has no such epoch, and whose silence was taken for an end is a member still. The epoch that somebody who is
-    there has come to it had: an answer that waited while nothing could be stored is older."""
+    the group has no such epoch, and whose silence was taken for an end is a member still. The epoch to which somebody
+    who is there has come it had: an answer that waited while nothing could be stored is older."""
     modern = group.modern
     if modern is None:
         return

@@ -33,7 +33,9 @@ def joined(
 ) -> Member:
     """A member joined, or asked for everything again: one that was refused begins anew under the same id."""
     at, by = took_effect(event, facts.coordinator)
-    first_at_ms = modern.unstored.pop(event.member_id, NEVER)
+    first_at_ms, over = modern.unstored.pop(event.member_id, NEVER), group.ended.get(event.member_id)
+    if over is not None and over.ended_at_ms > first_at_ms:
+        first_at_ms = NEVER  # what it joined by then is over, whether its answer was ever read or not
     if first_at_ms >= 0:
         at, by = first_at_ms, None
     if member is not None:

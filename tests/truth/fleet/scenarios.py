@@ -337,6 +337,14 @@ SCENARIOS = {
             protocol="migration",
         ),
         Scenario("migration, outages, requests", "the same, requests alone", 0, outages=True, protocol="migration"),
+        Scenario(
+            "migration, moves, requests",
+            "groups that migrate; shards move between three brokers: requests alone",
+            0,
+            brokers=3,
+            moves=True,
+            protocol="migration",
+        ),
         Scenario("reloads", "a coordinator gives groups up and loads them, within 0.4 s", 0, reloads=True),
     )
 }

@@ -78,6 +78,7 @@ def test_what_a_starved_broker_is_slow_to_do_is_not_said_to_be_exact(version: st
         ("4.1.2", 92_001, 3, "streams, stalls, requests"),
         ("4.0.2", 92_000, 3, "migration, outages"),
         ("4.1.2", 92_001, 3, "migration, outages, requests"),
+        ("4.4.0", 94_004, 3, "migration, moves, requests"),
     ],
 )
 def test_what_was_answered_late_or_is_not_read_makes_nothing_exact(
