@@ -97,14 +97,16 @@ def _matched(
     return of_true
 
 
-def distance(one: TrueRebalance, row: dict[str, Any]) -> tuple[int, int, int]:
-    """How far a row is from a true rebalance: by its start within its bound, by its completion, by its start alone
-    (what is within the width of stamps is met: a bound open at its end meets whatever came later to the ms)."""
+def distance(one: TrueRebalance, row: dict[str, Any]) -> tuple[int, int, bool, int]:
+    """How far a row is from a true rebalance: by its start within its bound, by its completion, by what it led to (one
+    that a conversion cuts off begins in the same ms as the next, after a pause of the broker), by its start alone (what
+    is within the width of stamps is met: a bound open at its end meets whatever came later to the ms)."""
     off = _beyond_stamps(off_ms(row["started_at_ms"], row["at_bound_ms"], one.started_at_ms))
     over = 0
     if row["completed_at_ms"] is not None and one.assigned_at_ms >= 0:
         over = _beyond_stamps(off_ms(row["completed_at_ms"], row["completed_bound_ms"], one.assigned_at_ms))
-    return off, over, abs(one.started_at_ms - row["started_at_ms"])
+    after = row.get("generation_after")
+    return off, over, after not in (None, one.generation_after), abs(one.started_at_ms - row["started_at_ms"])
 
 
 def _beyond_stamps(off: int) -> int:
