@@ -240,8 +240,10 @@ def remove_counted(
     open_bump = fitting[0] if fitting else None
     if open_bump is not None:
         why.at = max(why.at, 0.0)
-        if len(fitting) > 1:
-            why.certainty = weaker(why.certainty, "provisional")  # which of them it began is not shown
+        shown_at = open_bump.cause.at if open_bump.cause.by is None else open_bump.cause.by
+        if len(fitting) > 1 or 0 <= shown_at < at - epochs.STAMP_MS:
+            # Which of them it began is not shown; or it seems to have come a moment after that epoch was.
+            why.certainty = weaker(why.certainty, "provisional")
         epochs.explain(facts, group, open_bump, why)
     elif _takes_spare(group, min(since, at)):
         pass  # one of several that an answer has shown
