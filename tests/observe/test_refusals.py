@@ -300,3 +300,22 @@ def test_whose_seat_was_taken_by_a_process_that_was_removed_while_it_waited_was_
     assert known.ended()["a"] == (5_000, "static_replaced", certainty)
     last = known.rebalances()[-1]
     assert last["started_at_ms"] - START == 4_900
+
+
+def test_who_is_let_into_the_generation_before_shows_that_no_rebalance_had_begun() -> None:
+    """While a replica stood still a was taken for evicted, b took its seat, c took it in turn, which b was told, and c
+    was let into generation 1. What the JoinGroup of d, much later, ended had not begun with b."""
+    scene = Scene(coordinator="scala")
+    scene.joined(3_000, 1, {"a": 2_000}, first=("a",), instances={"a": "i"})
+    scene.synced(3_010, "a")
+    scene.heartbeats(6_000, 12_000, "a")
+    scene.tick(23_200)
+    refused(scene, 23_256, 20_141, "", 82, instance="i", assigned="b")
+    scene.replaced(24_023, "c", "i")
+    scene.events[-1] = scene.events[-1]._replace(handled_at_ms=START + 23_256, arrived_at_ms=START + 23_256)
+    scene.tick(40_000)
+    scene.joined(53_254, 3, {"d": 52_752}, first=("d",), instances={"d": "i"})
+    scene.synced(53_300, "d")
+    scene.tick(56_000)
+    last = scene.known().rebalances()[-1]
+    assert (last["generation_after"], last["certainty"]) == (3, "provisional")

@@ -75,6 +75,7 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
     if generation < group.generation and not is_over:
         if not last_seat.begin(observer, group, event):
             observer.late += 1
+            _doubt_begin(group, event)
         return
     group.protocol = CLASSIC
     group.release = _release(observer, detail)
@@ -91,6 +92,14 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
         take_replacement(observer, group, event, member_id)
     else:
         _note_asked(observer, group, event, member_id, at)
+
+
+def _doubt_begin(group: Group, event: Event) -> None:
+    """Who is let into the generation before the one that is held, where a rebalance seems to be under way, did not wait
+    in it: what began that, and who was a member, is not known."""
+    current = group.rebalance
+    if current is not None and current.joined_at_ms < 0 and current.started_at_ms <= event.handled_at_ms:
+        current.members_before, group.membership_complete = -1, False
 
 
 def _note_asked(observer: Facts, group: Group, event: Event, member_id: str, at: float) -> None:

@@ -118,6 +118,7 @@ def test_an_end_that_an_answer_has_shown_already_is_not_counted_again(
         ("4.1.2", 1125, 100, "requests"),
         ("4.1.2", 1191, 100, "requests"),
         ("4.4.0", 1043, 100, "records"),
+        ("3.9.2", 1099, 100, "stalls with records"),
         ("2.0.1", 40_014, 20, "stalls with records"),
         ("2.0.1", 51_011, 20, "outages"),
         ("2.0.1", 52_010, 20, "restarts"),
