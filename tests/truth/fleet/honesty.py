@@ -37,8 +37,10 @@ JUDGED = ("exact", "inferred")
 _LEAVES = frozenset({"left", "poll_timeout", "removed_by_admin"})
 
 
-def compare(result: Score, truth: Truth, tables: dict[str, list[dict[str, Any]]], until_ms: float) -> None:
-    """Judge each row by itself."""
+def compare(
+    result: Score, truth: Truth, tables: dict[str, list[dict[str, Any]]], until_ms: float, *, requests: bool
+) -> None:
+    """Judge each row by itself. `requests`: those are read, and tell whose seat was given back."""
     judges = {"members": _member, "transitions": _transition, "rebalances": _rebalance, "health": _health}
     for table, judge in judges.items():
         for row in tables[table]:
@@ -50,10 +52,25 @@ def compare(result: Score, truth: Truth, tables: dict[str, list[dict[str, Any]]]
                 wrong = judge(truth, row)
                 if wrong and certainty == "inferred" and _hidden(truth, row):
                     result.count("inferred while answers waited for seconds, and untrue")
+                elif wrong and not requests and _was_lent(truth, row):
+                    result.count("seats that could not be given away for good, said to be taken")
                 elif wrong:
                     result.count(f"untrue: {table} {certainty}")
                     text = f"{table} {row.get('member_id') or ''} {wrong}"
                     result.problem(f"{certainty} and untrue", truth.group_id, row["at_ms"], text)
+
+
+def _was_lent(truth: Truth, row: dict[str, Any]) -> bool:
+    """Whether a row says of a seat that it was taken when it was, or of who had it that it was there meanwhile: by the
+    coordinator's own words, which do not say whom Scala's gives it back to when that cannot be stored."""
+    member_id, at_ms = row.get("member_id"), row["at_ms"]
+    by_ms = at_ms + (row.get("at_bound_ms") or 0)
+    for holder_id, from_ms, to_ms, taker_id in truth.lent:
+        if member_id == holder_id and abs(at_ms - from_ms) <= NEAR_MS:
+            return True
+        if member_id == taker_id and from_ms - NEAR_MS <= by_ms and at_ms <= to_ms + NEAR_MS:
+            return True
+    return False
 
 
 def _hidden(truth: Truth, row: dict[str, Any]) -> bool:
@@ -156,7 +173,7 @@ def _member(truth: Truth, row: dict[str, Any]) -> str:
 def _has_successor(truth: Truth, member_id: str, at_ms: int) -> bool:
     """Whether by an instant a life was over, replaced or evicted, and another one had its instance id, if only until it
     had to be given back."""
-    if any(one == member_id and from_ms <= at_ms + NEAR_MS for one, from_ms, _ in truth.lent):
+    if any(one == member_id and from_ms <= at_ms + NEAR_MS for one, from_ms, _, _ in truth.lent):
         return True
     over = [one for one in _lives(truth, member_id) if 0 <= one.ended_at_ms <= at_ms + NEAR_MS]
     return any(

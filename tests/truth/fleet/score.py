@@ -82,7 +82,7 @@ def score(run: Run, seen: Seen) -> Score:
         ledgers.compare(result, truth, stood["rebalances"].get(group_id, []), until_ms, evidence)
         said_states.compare(result, truth, of_group["transitions"], until_ms, seen.damage)
         between.compare(result, truth, of_group["transitions"], until_ms, seen.apart_ms)
-        honesty.compare(result, truth, of_group, until_ms)
+        honesty.compare(result, truth, of_group, until_ms, requests=run.scenario.requests)
         honesty.compare_last(result, truth, {name: rows.get(group_id, []) for name, rows in stood.items()}, until_ms)
         foretold.compare(
             result, truth, stood["predictions"].get(group_id, []), of_group["predictions"], until_ms, seen.damage
@@ -149,8 +149,11 @@ def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: fl
             _one_end(result, truth, life, row, evidence)
         if row is not None and life.ended_at_ms < 0 and row["ended_at_ms"] is not None:
             _one_that_is_there(result, truth, life, row, evidence)
+    takers = {taker_id for *_, taker_id in truth.lent}
     for member_id, row in said.items():
-        if member_id not in lives:
+        if member_id in takers and member_id not in lives:
+            result.count("seats that could not be given away for good, seen meanwhile")
+        elif member_id not in lives:
             result.problem("invented member", truth.group_id, row["joined_at_ms"], member_id)
 
 

@@ -105,8 +105,9 @@ class Truth:
         lasts. Until then nobody can know that it is another one."""
         self.stalls: list[tuple[float, float]] = []
         """[from, to]: nothing of the group's shard could be stored, so that answers waited."""
-        self.lent: list[tuple[str, int, int]] = []
-        """[member, from, to]: somebody else had its seat, to whom it could not be given for good."""
+        self.lent: list[tuple[str, int, int, str]] = []
+        """[member, from, to, taker]: somebody else had its seat, to whom it could not be given for good. That one was
+        no member, as it was never told so; who asks the coordinator meanwhile is shown it."""
         self._went_back_to = -1
         """Generation that a load left the group with, until the next rebalance begins; -1 else."""
         self._alive: dict[str, Life] = {}
@@ -258,7 +259,7 @@ class Truth:
             return
         self.lives.remove(self._alive.pop(taker_id))
         life = next(one for one in reversed(self.lives) if one.member_id == member_id)
-        self.lent.append((member_id, life.ended_at_ms, at_ms))
+        self.lent.append((member_id, life.ended_at_ms, at_ms, taker_id))
         life.ended_at_ms, life.cause = -1, ""
         self._alive[member_id] = life
 
