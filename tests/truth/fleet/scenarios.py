@@ -315,6 +315,13 @@ SCENARIOS = {
             protocol="share",
         ),
         Scenario(
+            "share, stops, requests",
+            "share groups; the broker stands still: requests alone",
+            0,
+            stops=True,
+            protocol="share",
+        ),
+        Scenario(
             "streams, restarts, requests",
             "streams groups; the broker is started again: requests alone",
             0,

@@ -74,6 +74,7 @@ def test_what_a_starved_broker_is_slow_to_do_is_not_said_to_be_exact(version: st
         ("4.4.0", 72_005, 4, "consumer, moves"),
         ("4.2.1", 91_002, 3, "consumer, outages"),
         ("4.3.1", 91_003, 3, "streams, restarts, requests"),
+        ("4.0.2", 94_000, 3, "share, stops, requests"),
         ("4.0.2", 91_000, 3, "migration, stalls, requests"),
         ("4.1.2", 92_001, 3, "streams, stalls, requests"),
         ("4.0.2", 92_000, 3, "migration, outages"),
