@@ -31,7 +31,7 @@ test-long: setup ## Run the heavier sweeps as well, on new examples; says how to
 fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/truth.md (half an hour and more).
 	@failed=0; \
 	$(BIN)/python -m tests.truth.fleet --total 20000 --groups 100 --seed 1001 --markdown docs/truth.md $(ARGS) || failed=1; \
-	$(BIN)/python -m tests.truth.fleet --epochs --total 500 --groups 5 --seed 4001 --markdown docs/truth.md || failed=1; \
+	$(BIN)/python -m tests.truth.fleet --epochs --total 500 --groups 5 --seed 4001 --markdown docs/truth.md $(ARGS) || failed=1; \
 	$(BIN)/python -m tests.truth.fleet.rungs --groups 30 --seed 5001 || failed=1; \
 	exit $$failed
 

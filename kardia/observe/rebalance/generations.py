@@ -76,9 +76,8 @@ def on_generation_stored(observer: Facts, group: Group, stored: Stored, joined_a
         current.unrequested, current.size = True, len(stored.member_ids)
         choose(observer, group, current, [])
         if current.cause is not None and not current.cause.named:
-            current.cause.certainty = weaker(
-                current.cause.certainty, "provisional"
-            )  # somebody unread may have begun it
+            # Somebody whose answer was not read may have begun it.
+            current.cause.certainty = weaker(current.cause.certainty, "provisional")
         emit(observer, group, current)
     else:
         group.rebalance = None

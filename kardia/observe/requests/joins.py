@@ -117,8 +117,8 @@ def _note_asked(observer: Facts, group: Group, event: Event, member_id: str, at:
 def _end_the_holder(observer: Facts, group: Group, event: Event) -> None:
     """Who has an instance id is gone when another one is answered under it, as in a group that a request which is not
     answered yet has made a consumer group."""
-    old = group.members.get(group.instances.get(event.group_instance_id, "")) if event.group_instance_id else None
-    if old is not None and not event.member_id:
+    old = _holder(group, event.group_instance_id, "") if event.group_instance_id and not event.member_id else None
+    if old is not None:
         taken_at, by = took_effect(event, observer.coordinator)
         lives.end(observer, group, old, max(taken_at, old.joined_at_ms), "static_replaced", "", "provisional", by)
 
@@ -159,7 +159,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     """One answer of the burst that ends a join phase."""
     detail = event.detail or {}
     replaces, surely = "", True
-    came_at, came_by = _came_between(observer, open_rebalance, event)
+    begun_at, came_at, came_by = _came_between(observer, open_rebalance, event)
     member = _known_in_burst(observer, group, open_rebalance, event, member_id)
     is_new = member is None
     if member is None:
@@ -205,7 +205,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             surely,
             asked_since,
             heard_before_ms,
-            min(came_at, took_effect(event, observer.coordinator, waited=True)[0]),
+            begun_at,
             came_by,
         )
     )
@@ -247,17 +247,19 @@ def _renew_in_burst(observer: Facts, group: Group, open_rebalance: Rebalance, me
         member.session_renewed_at_ms = open_rebalance.joined_at_ms
 
 
-def _came_between(observer: Facts, open_rebalance: Rebalance, event: Event) -> tuple[float, float | None]:
-    """Between which instants somebody came into a rebalance, the second None where that is one. A young broker was at
-    the end of 80 ms in its handler, as it had loaded classes; a busy one at the begin of 90. A line that is written
-    late makes all of its request seem later than it was: the first of the burst shows by how much (2.7.2: 37 ms)."""
-    came_at, by = took_effect(event, observer.coordinator, waited=True)
+def _came_between(observer: Facts, open_rebalance: Rebalance, event: Event) -> tuple[float, float, float | None]:
+    """The earliest that somebody came into a rebalance, when it did most likely, and the latest, None where that is the
+    same as the second. A young broker was at the end of 80 ms in its handler, as it had loaded classes; a busy one at
+    the begin of 90. A line that is written late makes all of its request seem later than it was: the first of the burst
+    shows by how much (2.7.2: 37 ms)."""
+    begun_at, by = took_effect(event, observer.coordinator, waited=True)
+    came_at = begun_at
     if by is not None and observer.loads_classes(event.handled_at_ms):
         came_at, by = event.handled_at_ms, by if by > event.handled_at_ms + STAMP_MS else None
     late_ms = event.decided_at_ms - open_rebalance.joined_at_ms
     if open_rebalance.joined_at_ms < 0 or late_ms <= AT_ONCE_MS:
-        return came_at, by
-    return came_at - late_ms, came_at if by is None else by
+        return begun_at, came_at, by
+    return min(begun_at, came_at - late_ms), came_at - late_ms, came_at if by is None else by
 
 
 def take_fenced(observer: Facts, group: Group, event: Event) -> None:

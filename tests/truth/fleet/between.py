@@ -27,7 +27,7 @@ _SEEN = frozenset({GroupState.PREPARING, GroupState.COMPLETING})
 
 def compare_end(result: Score, truth: Truth, life: Life, row: dict[str, Any], kind: str, apart_ms: float) -> None:
     """An end whose cause is not known. Whose seat somebody else had for a while may be said to have ended then."""
-    ended = [life.ended_at_ms, *(from_ms for one, from_ms, _, _ in truth.lent if one == life.member_id)]
+    ended = [life.ended_at_ms, *(seat.from_ms for seat in truth.lent if seat.holder_id == life.member_id)]
     off = min((off_ms(row["ended_at_ms"], row["at_bound_ms"], at_ms) for at_ms in ended), key=abs)
     if abs(off) <= NEAR_MS + apart_ms:
         result.count(f"{kind}: within their bounds")
@@ -56,8 +56,8 @@ def _came(result: Score, truth: Truth, row: dict[str, Any], apart_ms: float) -> 
     """Whose seat could not be given away for good comes twice; who had it is shown as well."""
     member_id = row["member_id"]
     came = [life.joined_at_ms for life in truth.lives if life.member_id == member_id]
-    for holder_id, from_ms, to_ms, taker_id in truth.lent:
-        came += [at_ms for one, at_ms in ((taker_id, from_ms), (holder_id, to_ms)) if one == member_id]
+    came += [seat.from_ms for seat in truth.lent if seat.taker_id == member_id]
+    came += [seat.to_ms for seat in truth.lent if seat.holder_id == member_id]
     if not any(abs(off_ms(row["at_ms"], row["at_bound_ms"], at_ms)) <= NEAR_MS + apart_ms for at_ms in came):
         result.problem(OUTSIDE, truth.group_id, row["at_ms"], f"came, bound {row['at_bound_ms']}; {came}")
 

@@ -65,10 +65,11 @@ def _was_lent(truth: Truth, row: dict[str, Any]) -> bool:
     coordinator's own words, which do not say whom Scala's gives it back to when that cannot be stored."""
     member_id, at_ms = row.get("member_id"), row["at_ms"]
     by_ms = at_ms + (row.get("at_bound_ms") or 0)
-    for holder_id, from_ms, to_ms, taker_id in truth.lent:
-        if member_id == holder_id and abs(at_ms - from_ms) <= NEAR_MS:
+    taken = "static_replaced" in (row.get("cause"), row.get("end_cause"), *(row.get("reasons") or ()))
+    for seat in truth.lent:
+        if member_id == seat.holder_id and taken and abs(at_ms - seat.from_ms) <= NEAR_MS:
             return True
-        if member_id == taker_id and from_ms - NEAR_MS <= by_ms and at_ms <= to_ms + NEAR_MS:
+        if member_id == seat.taker_id and seat.from_ms - NEAR_MS <= by_ms and at_ms <= seat.to_ms + NEAR_MS:
             return True
     return False
 
@@ -173,7 +174,7 @@ def _member(truth: Truth, row: dict[str, Any]) -> str:
 def _has_successor(truth: Truth, member_id: str, at_ms: int) -> bool:
     """Whether by an instant a life was over, replaced or evicted, and another one had its instance id, if only until it
     had to be given back."""
-    if any(one == member_id and from_ms <= at_ms + NEAR_MS for one, from_ms, _, _ in truth.lent):
+    if any(seat.holder_id == member_id and seat.from_ms <= at_ms + NEAR_MS for seat in truth.lent):
         return True
     over = [one for one in _lives(truth, member_id) if 0 <= one.ended_at_ms <= at_ms + NEAR_MS]
     return any(

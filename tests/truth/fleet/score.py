@@ -149,7 +149,7 @@ def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: fl
             _one_end(result, truth, life, row, evidence)
         if row is not None and life.ended_at_ms < 0 and row["ended_at_ms"] is not None:
             _one_that_is_there(result, truth, life, row, evidence)
-    takers = {taker_id for *_, taker_id in truth.lent}
+    takers = {seat.taker_id for seat in truth.lent}
     for member_id, row in said.items():
         if member_id in takers and member_id not in lives:
             result.count("seats that could not be given away for good, seen meanwhile")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Join, Leave, MemberView, Operation, View
@@ -85,6 +85,16 @@ STAMPS_MS = 2
 """Two instants computed from stamps that are cut to 1 ms may be off by that much."""
 
 
+class Lent(NamedTuple):
+    """A static member's seat that somebody else had for a while, to whom it could not be given for good. That one was
+    no member, as it was never told so; who asks the coordinator meanwhile is shown it."""
+
+    holder_id: str
+    taker_id: str
+    from_ms: int
+    to_ms: int
+
+
 class Truth:
     """One group."""
 
@@ -105,9 +115,7 @@ class Truth:
         lasts. Until then nobody can know that it is another one."""
         self.stalls: list[tuple[float, float]] = []
         """[from, to]: nothing of the group's shard could be stored, so that answers waited."""
-        self.lent: list[tuple[str, int, int, str]] = []
-        """[member, from, to, taker]: somebody else had its seat, to whom it could not be given for good. That one was
-        no member, as it was never told so; who asks the coordinator meanwhile is shown it."""
+        self.lent: list[Lent] = []
         self._went_back_to = -1
         """Generation that a load left the group with, until the next rebalance begins; -1 else."""
         self._alive: dict[str, Life] = {}
@@ -259,7 +267,7 @@ class Truth:
             return
         self.lives.remove(self._alive.pop(taker_id))
         life = next(one for one in reversed(self.lives) if one.member_id == member_id)
-        self.lent.append((member_id, life.ended_at_ms, at_ms, taker_id))
+        self.lent.append(Lent(member_id, taker_id, life.ended_at_ms, at_ms))
         life.ended_at_ms, life.cause = -1, ""
         self._alive[member_id] = life
 
