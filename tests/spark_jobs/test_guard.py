@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -47,13 +48,22 @@ GROUP_ID = 1
 """Place of the group in every row."""
 
 
+@cache
 def busiest() -> int:
+    """The lane with most events of the story."""
     return max(range(6), key=lambda lane: len(lanes_of(STORY)[lane]))
 
 
-LANE = busiest()
-STEPS = [list(step) for step in read_live(lanes_of(STORY)[LANE], 1_000, stamps_of(STORY))]
-SHARD = next(event.shard for step in STEPS for event in step if event.shard >= 0)
+@cache
+def story_steps() -> list[list[Event]]:
+    """That lane, a second at a time."""
+    return [list(step) for step in read_live(lanes_of(STORY)[busiest()], 1_000, stamps_of(STORY))]
+
+
+@cache
+def its_shard() -> int:
+    """A shard of that lane."""
+    return next(event.shard for step in story_steps() for event in step if event.shard >= 0)
 
 
 class Run:
@@ -62,7 +72,7 @@ class Run:
     def __init__(self, steps: Sequence[list[Event]], *, care: bool = True) -> None:
         self.rows: dict[str, list[Row]] = {}
         self.went_back = 0
-        model: LaneModel = FACTORY.new(LANE)
+        model: LaneModel = FACTORY.new(busiest())
         state = guard.NEW
         for number, step in enumerate(steps):
 
@@ -71,7 +81,7 @@ class Run:
                 return state
 
             last = number == len(steps) - 1
-            model, rows = guard.step(model, FACTORY, LANE, step, finish=last, before=before if care else None)
+            model, rows = guard.step(model, FACTORY, busiest(), step, finish=last, before=before if care else None)
             state = guard.kept(model)
             for name, found in rows.items():
                 self.rows.setdefault(name, []).extend(found)
@@ -85,19 +95,19 @@ class Run:
 
 @pytest.fixture(scope="module")
 def plain() -> Run:
-    return Run(STEPS)
+    return Run(story_steps())
 
 
 def poison(kind: Kind, near: Event, **changes: Any) -> Event:
     """An event that raises, at the place of another one; of a group that is in nothing else."""
-    values: dict[str, Any] = {"group_id": "poison", "member_id": "m-poison", "shard": SHARD, "kind": int(kind)}
+    values: dict[str, Any] = {"group_id": "poison", "member_id": "m-poison", "shard": its_shard(), "kind": int(kind)}
     return near._replace(start=near.end, end=near.end, **{**values, "detail": None, **changes})
 
 
 def with_it(make: Callable[[Event], Event], every: int = 1) -> list[list[Event]]:
     """The story with an event put behind one in the middle of each so-many-th step."""
     steps = []
-    for number, step in enumerate(STEPS):
+    for number, step in enumerate(story_steps()):
         near = next((event for event in step[len(step) // 2 :] if event.source.split("/")[1] == "request"), None)
         if number % every or near is None or near.kind >= Kind.TICK:
             steps.append(step)
@@ -174,7 +184,7 @@ def _commit_of(near: Event, group_id: str, member_id: str) -> Event:
 
 
 def test_many_of_one_group_cost_a_bounded_number_of_steps(plain: Run) -> None:
-    steps = list(STEPS)
+    steps = list(story_steps())
     number = next(at for at, step in enumerate(steps) if len(step) > 30)
     near = next(event for event in steps[number] if event.kind < Kind.TICK)
     leave = RAISING["leave"](near)
@@ -187,14 +197,14 @@ def test_many_of_one_group_cost_a_bounded_number_of_steps(plain: Run) -> None:
             attempts += 1
             return super().careful(lane, state)
 
-    model: LaneModel = FACTORY.new(LANE)
+    model: LaneModel = FACTORY.new(busiest())
     for step in steps[:number]:
         model.step(step)
     state = guard.kept(model)
     at = steps[number].index(near) + 1
     events = [*steps[number][:at], *many, *steps[number][at:]]
     tick = events[-1]._replace(logged_at_ms=near.logged_at_ms + 60_000)
-    _, rows = guard.step(model, Counting(FACTORY.settings), LANE, [*events, tick], before=lambda: state)
+    _, rows = guard.step(model, Counting(FACTORY.settings), busiest(), [*events, tick], before=lambda: state)
     assert attempts <= MAX_OF_GROUP + 2
     assert len(rows["rejected"]) == len(many)
 
@@ -221,7 +231,7 @@ def test_a_defect_that_is_no_events_concerns_its_group_alone(
         monkeypatch.setattr(expiry, "on_member_timer", on_timer)
     else:
         monkeypatch.setattr(Observer, "_sample_group", sampled)
-    run = Run(STEPS)
+    run = Run(story_steps())
     assert run.went_back
     assert run.but(victim) == plain.but(victim)
     assert others or len(plain.but(victim)["members"]) == 0
@@ -233,7 +243,7 @@ def test_a_defect_that_is_no_events_concerns_its_group_alone(
 
 
 def test_a_lane_goes_on_from_its_saved_bytes() -> None:
-    values = [value for partition, value, _ in story_messages() if partition == LANE]
+    values = [value for partition, value, _ in story_messages() if partition == busiest()]
     records = [Record(offset, 0, b"msgpack/1", value) for offset, value in enumerate(values)]
     with_requests = [number for number, value in enumerate(values) if requests_in(value)]
     half = with_requests[len(with_requests) // 2] + 1
@@ -245,7 +255,7 @@ def test_a_lane_goes_on_from_its_saved_bytes() -> None:
     ]
 
     def run(given: list[Record]) -> tuple[dict[str, list[Row]], Lane]:
-        lane = Lane(FACTORY, "kardia.events", LANE, 6)
+        lane = Lane(FACTORY, "kardia.events", busiest(), 6)
         rows: dict[str, list[Row]] = {}
         blob = b""
         for record in given:
@@ -261,20 +271,23 @@ def test_a_lane_goes_on_from_its_saved_bytes() -> None:
     assert [row[REJECTED.names.index("reason")] for row in rows["rejected"]] == [REASON]
 
 
+@cache
+def defect() -> str:
+    """A group that commits."""
+    return next(event.group_id for lane in lanes_of(STORY) for event in lane if event.kind == Kind.COMMIT)
+
+
 class _Raising(Observer):
     """An observer with a defect: it raises at every commit of one group."""
 
     def _handle(self, event: Event, at: float) -> None:
-        if event.kind == Kind.COMMIT and event.group_id == DEFECT:
+        if event.kind == Kind.COMMIT and event.group_id == defect():
             raise ZeroDivisionError("a defect")
         super()._handle(event, at)
 
 
 class _RaisingCareful(Careful, _Raising):
     pass
-
-
-DEFECT = next(event.group_id for lane in lanes_of(STORY) for event in lane if event.kind == Kind.COMMIT)
 
 
 @dataclass(frozen=True)
@@ -311,7 +324,7 @@ def test_a_replay_is_run_again_with_care_and_what_it_had_written_is_taken_back(t
     columns = ("batch_id",)
 
     def rows(directory: Path, name: str) -> list[Any]:
-        found = [row for row in rows_in(directory, name) if row["group_id"] != DEFECT]
+        found = [row for row in rows_in(directory, name) if row["group_id"] != defect()]
         return sorted(str({key: value for key, value in row.items() if key not in columns}) for row in found)
 
     for name in TABLES:
@@ -339,7 +352,7 @@ def test_a_row_that_does_not_fit_its_table_is_told_and_the_batch_goes_on(plain: 
 def test_instants_that_are_none_are_no_batch(field: str, at_ms: float) -> None:
     """They would stand in the order of everything, or carry a clock where it never comes back from."""
     at = 1_795_000_000_000.0
-    good = Event(int(Kind.HEARTBEAT), SHARD, "b/request/x", 0, 1, at, at, at, at, "g")
+    good = Event(int(Kind.HEARTBEAT), its_shard(), "b/request/x", 0, 1, at, at, at, at, "g")
     assert decode_batch(encode_batch([good])) == [good]
     with pytest.raises(BatchError, match="no instants of a log"):
         decode_batch(encode_batch([good, Event(**{**good._asdict(), field: at_ms})]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import msgspec
 import pytest
@@ -33,17 +34,15 @@ def records_of(lane: int) -> list[Record]:
     return [Record(offset, 0, GOOD, value) for offset, value in enumerate(values)]
 
 
+@cache
 def busiest() -> int:
     """The lane with most bytes."""
     sizes = [sum(len(record.value or b"") for record in records_of(lane)) for lane in range(LANES)]
     return sizes.index(max(sizes))
 
 
-LANE = busiest()
-
-
 def new_lane(*, finishing: bool = False) -> Lane:
-    return Lane(FACTORY, "kardia.events", LANE, LANES, finishing=finishing)
+    return Lane(FACTORY, "kardia.events", busiest(), LANES, finishing=finishing)
 
 
 def told(steps: list[Rows]) -> dict[str, list[object]]:
@@ -57,7 +56,7 @@ def rejected(rows: Rows) -> list[dict[str, object]]:
 
 
 def test_the_story_says_something_in_this_lane() -> None:
-    assert told([new_lane().step(records_of(LANE))])["transitions"]
+    assert told([new_lane().step(records_of(busiest()))])["transitions"]
 
 
 @pytest.mark.parametrize(
@@ -82,16 +81,16 @@ def test_a_record_that_is_no_batch_is_rejected_and_the_lane_goes_on(record: Reco
     lane = new_lane()
     (row,) = rejected(lane.step([record]))
     assert (row["reason"], row["start"], row["end"]) == (reason, 0, 1)
-    assert row["source"] == f"kardia.events/topic/{LANE}"
+    assert row["source"] == f"kardia.events/topic/{busiest()}"
     assert len(str(row["excerpt"] or "")) <= 200
-    after = lane.step([item._replace(offset=item.offset + 1) for item in records_of(LANE)])
-    assert told([after])["transitions"] == told([new_lane().step(records_of(LANE))])["transitions"]
+    after = lane.step([item._replace(offset=item.offset + 1) for item in records_of(busiest())])
+    assert told([after])["transitions"] == told([new_lane().step(records_of(busiest()))])["transitions"]
 
 
 def test_events_of_an_unknown_kind_or_another_lane_are_rejected() -> None:
     zero = (0, 1, 1.0, 1.0, 1.0, 1.0)
-    strange = Event(77, LANE, "b/request/x", *zero)
-    elsewhere = Event(int(Kind.HEARTBEAT), LANE + 1, "b/request/x", *zero)
+    strange = Event(77, busiest(), "b/request/x", *zero)
+    elsewhere = Event(int(Kind.HEARTBEAT), busiest() + 1, "b/request/x", *zero)
     rows = rejected(
         new_lane().step([Record(0, 0, GOOD, encode_batch([strange])), Record(1, 0, GOOD, encode_batch([elsewhere]))])
     )
@@ -100,7 +99,7 @@ def test_events_of_an_unknown_kind_or_another_lane_are_rejected() -> None:
 
 
 def test_any_split_into_batches_and_any_order_inside_one_says_the_same() -> None:
-    records = records_of(LANE)
+    records = records_of(busiest())
     whole = told([new_lane().step(records)])
     for size in (1, 3, 7):
         lane = new_lane()
@@ -109,7 +108,7 @@ def test_any_split_into_batches_and_any_order_inside_one_says_the_same() -> None
 
 
 def test_a_lane_that_is_saved_and_loaded_after_every_batch_says_the_same() -> None:
-    records = records_of(LANE)
+    records = records_of(busiest())
     whole = told([new_lane().step(records)])
     kept = new_lane()
     unbroken = [kept.step([record]) for record in records]
@@ -125,7 +124,7 @@ def test_a_lane_that_is_saved_and_loaded_after_every_batch_says_the_same() -> No
 
 
 def test_records_that_are_read_twice_count_once() -> None:
-    records = records_of(LANE)
+    records = records_of(busiest())
     lane = new_lane()
     first = lane.step(records[:10])
     second = lane.step(records[5:])
@@ -133,7 +132,7 @@ def test_records_that_are_read_twice_count_once() -> None:
 
 
 def test_a_jump_in_the_offsets_is_a_gap_of_the_brokers_heard_of() -> None:
-    records = records_of(LANE)
+    records = records_of(busiest())
     half = len(records) // 2
     lane = new_lane()
     lane.step(records[:half])
@@ -146,13 +145,13 @@ def test_a_jump_in_the_offsets_is_a_gap_of_the_brokers_heard_of() -> None:
 
 
 def test_a_topic_that_begins_late_is_no_gap() -> None:
-    rows = new_lane().step([record._replace(offset=record.offset + 100) for record in records_of(LANE)])
+    rows = new_lane().step([record._replace(offset=record.offset + 100) for record in records_of(busiest())])
     assert sum(row[15] for row in rows["progress"]) == 0
 
 
 def test_the_end_of_a_replay_gives_what_was_held() -> None:
     lane = new_lane(finishing=True)
-    records = records_of(LANE)
+    records = records_of(busiest())
     before = lane.step(records)
     after = lane.step([Record(len(records), 0, FINISH, None)])
     straight = new_lane()
@@ -170,7 +169,7 @@ def test_state_of_another_version_or_damaged_state_is_refused(damage: bytes) -> 
 
 def test_a_snapshot_the_observer_does_not_know_is_refused() -> None:
     lane = new_lane()
-    lane.step(records_of(LANE))
+    lane.step(records_of(busiest()))
     state = state_codec.decode(lane.save(), "lane")
     for strange in ({}, {**state.observer, "groups": [[["too", "short"], []]]}):
         with pytest.raises(StateError, match=r"does not fit this version.*--new-generation"):
@@ -179,7 +178,7 @@ def test_a_snapshot_the_observer_does_not_know_is_refused() -> None:
 
 def test_every_cut_of_saved_state_is_refused_or_whole() -> None:
     lane = new_lane()
-    lane.step(records_of(LANE)[:6])
+    lane.step(records_of(busiest())[:6])
     blob = lane.save()
     for length in itertools.chain(range(min(len(blob), 400)), range(400, len(blob), 997)):
         with pytest.raises(StateError):
@@ -197,15 +196,15 @@ def test_columns_used_here_are_where_they_are_thought_to_be() -> None:
 
 def test_records_of_another_cluster_are_refused_and_change_nothing() -> None:
     """Two clusters in one topic with groups of the same names: each job takes its own."""
-    mine = [record._replace(cluster=CLUSTER.encode()) for record in records_of(LANE)]
+    mine = [record._replace(cluster=CLUSTER.encode()) for record in records_of(busiest())]
     mixed = [
         record._replace(offset=2 * at + foreign, cluster=b"other\x1b" if foreign else record.cluster)
         for at, record in enumerate(mine)
         for foreign in (0, 1)
     ]
-    lane = Lane(FACTORY, "kardia.events", LANE, LANES, cluster=CLUSTER)
+    lane = Lane(FACTORY, "kardia.events", busiest(), LANES, cluster=CLUSTER)
     rows = lane.step(mixed)
-    alone = Lane(FACTORY, "kardia.events", LANE, LANES, cluster=CLUSTER).step(mine)
+    alone = Lane(FACTORY, "kardia.events", busiest(), LANES, cluster=CLUSTER).step(mine)
     refused = rejected(rows)
     assert {(row["reason"], row["excerpt"]) for row in refused} == {("foreign_cluster", r"b'other\x1b'")}
     assert [row["start"] for row in refused] == [2 * at + 1 for at in range(len(mine))]
@@ -213,13 +212,13 @@ def test_records_of_another_cluster_are_refused_and_change_nothing() -> None:
         name: told([alone])[name] for name in ("transitions", "members", "rebalances")
     }
     once = Once({}, Nothing())
-    assert len(list(rows_of(CLUSTER, LANE, once, mixed))) == len(
-        list(rows_of(CLUSTER, LANE, Once({}, Nothing()), mine))
+    assert len(list(rows_of(CLUSTER, busiest(), once, mixed))) == len(
+        list(rows_of(CLUSTER, busiest(), Once({}, Nothing()), mine))
     )
 
 
 def test_a_record_without_a_cluster_is_taken() -> None:
     """Archived files have no header; the lane of a replay asks for none."""
-    assert told([new_lane().step(records_of(LANE))]) == told(
-        [Lane(FACTORY, "kardia.events", LANE, LANES, cluster=CLUSTER).step(records_of(LANE))]
+    assert told([new_lane().step(records_of(busiest()))]) == told(
+        [Lane(FACTORY, "kardia.events", busiest(), LANES, cluster=CLUSTER).step(records_of(busiest()))]
     )

@@ -43,8 +43,6 @@ pytestmark = pytest.mark.slow
 TOPIC = "raising.events"
 POISON = "poison"
 TOLD = ("transitions", "rebalances", "members", "predictions")
-SHARD = next(event.shard for lane in lanes_of(STORY) for event in lane if event.shard >= 0)
-LANE = lane_of(SHARD, LANES)
 
 RAISING: list[dict[str, Any]] = [
     {"kind": int(Kind.JOIN), "detail": {"session_timeout_ms": "soon", "assigned_member_id": "m"}, "generation_id": 3},
@@ -62,17 +60,19 @@ STRANGE: list[dict[str, Any]] = [
 
 def poisoned() -> tuple[list[Message], list[Event]]:
     """The story with such events at several places, and these events."""
+    shard = next(event.shard for lane in lanes_of(STORY) for event in lane if event.shard >= 0)
+    lane = lane_of(shard, LANES)
     messages = story_messages()
     with_requests = [
-        number for number, message in enumerate(messages) if message[0] == LANE and requests_in(message[1])
+        number for number, message in enumerate(messages) if message[0] == lane and requests_in(message[1])
     ]
     found: list[Event] = []
     for number, changes in reversed(list(enumerate([*RAISING, *STRANGE]))):
         at = with_requests[(number + 1) * len(with_requests) // (len(RAISING) + len(STRANGE) + 1)]
         near = requests_in(messages[at][1])[-1]
-        event = near._replace(start=near.end, group_id=POISON, member_id="m", shard=SHARD, detail=None)
+        event = near._replace(start=near.end, group_id=POISON, member_id="m", shard=shard, detail=None)
         found.insert(0, event._replace(**changes))
-        messages.insert(at + 1, (LANE, encode_batch(found[:1]), HEADERS))
+        messages.insert(at + 1, (lane, encode_batch(found[:1]), HEADERS))
     return messages, found
 
 
