@@ -20,6 +20,12 @@ Place = Annotated[Path, BeforeValidator(checked)]
 TablesPlace = Annotated[Folder, BeforeValidator(checked_folder)]
 """The same, or `s3://`."""
 
+PORT = 8765
+"""Where `kardia serve` listens unless it is told otherwise."""
+
+URL = f"http://localhost:{PORT}"
+"""Its address on this machine: in front of links as long as nobody has said where people find it."""
+
 OPEN_FLAG = "--serve-everyone-without-a-token"
 """Ugly on purpose: whoever types it has read it."""
 
@@ -31,7 +37,7 @@ class ApiSettings(BaseSettings):
 
     tables: TablesPlace = Field(description="directory with one Delta table per name")
     host: str = Field(default="127.0.0.1", description="address to listen on")
-    port: int = Field(default=8765, ge=0, le=65_535, description="port to listen on, 0 for a free one")
+    port: int = Field(default=PORT, ge=0, le=65_535, description="port to listen on, 0 for a free one")
     cluster: str | None = Field(
         default=None, description="show this cluster only; all clusters of the tables if absent"
     )

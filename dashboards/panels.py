@@ -25,7 +25,6 @@ from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from dashboards.palette import alarm, missing
-from dashboards.rules import RUNBOOKS
 from dashboards.sources import SERIES, or_blind, while_seen
 
 RED = "\n\nWhen it is red: "
@@ -34,6 +33,9 @@ RED = "\n\nWhen it is red: "
 
 UNKNOWN = "not known"
 """What a panel says where there is no value."""
+
+RUNBOOKS = "docs/runbooks"
+"""Where a panel's runbook lies in the repository; `generate` puts the address in its place at which it is served."""
 
 NO_COLOURS: dict[str, str] = {}
 

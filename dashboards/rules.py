@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-RUNBOOKS = "docs/runbooks"
-"""Where runbooks stand, in the repository. `kardia serve` has them at `/runbooks` and is linked to where its address is
-known (`--kardia`); `--runbooks` names another copy."""
+from api.settings import URL
 
 DASHBOARD = "/d/kardia-group?var-cluster={{ $labels.cluster | urlquery }}&var-group={{ $labels.group | urlquery }}"
 _IDS = "cluster={{ $labels.cluster | urlquery }}&group={{ $labels.group | urlquery }}"
@@ -26,7 +24,7 @@ def _at(shift: str = "") -> str:
 
 
 PAGE = f"/#/clusters/~/groups/~?{_IDS}&at={_at()}"
-"""The page of the group at `kardia serve`, at that instant; put its address in front (`--kardia`)."""
+"""The page of the group at `kardia serve`, at that instant; its address (`--kardia`) is put in front."""
 
 INCIDENT = f"{PAGE}&from={_at(' - 600')}&to={_at(' + 3000')}"
 """The same with its incident report open: ten minutes before and fifty after. A link into the API would be JSON, and
@@ -295,20 +293,14 @@ ALERTS = (
 )
 
 
-def runbooks_at(runbooks: str, kardia: str) -> str:
-    """Address in front of the names of the runbooks."""
-    return runbooks or (f"{kardia}/runbooks" if kardia else RUNBOOKS)
-
-
 def either_held(description: str, unknown: str = UNKNOWN) -> str:
     """A template: what is so, or that it was and nobody knows. How many it was about is not known any more either."""
     return f"{{{{ if eq $value 0.0 }}}}{unknown}{{{{ else }}}}{description}{{{{ end }}}}"
 
 
-def build(runbooks: str = "", kardia: str = "") -> dict[str, Any]:
+def build(runbooks: str = "", kardia: str = URL) -> dict[str, Any]:
     """The rule file; `runbooks` and `kardia` are the addresses in front of the links."""
-    runbooks = runbooks_at(runbooks, kardia)
-    rules = [_rule(alert, runbooks, kardia) for alert in ALERTS]
+    rules = [_rule(alert, runbooks or f"{kardia}/runbooks", kardia) for alert in ALERTS]
     return {"groups": [{"name": "kardia", "interval": "5s", "rules": rules}]}
 
 

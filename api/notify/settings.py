@@ -6,7 +6,7 @@ from pydantic import Field, HttpUrl
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from api.notify.lifecycle import REFRESH_MS
-from api.settings import Place, TablesPlace
+from api.settings import URL, Place, TablesPlace
 
 
 class NotifySettings(BaseSettings):
@@ -19,7 +19,7 @@ class NotifySettings(BaseSettings):
     alertmanager: tuple[HttpUrl, ...] = Field(default=(), description="addresses of Alertmanagers, all are told")
     webhook: tuple[HttpUrl, ...] = Field(default=(), description="addresses that get CloudEvents")
     cluster: str | None = Field(default=None, description="tell of this cluster only")
-    kardia_url: str = Field(default="", description="address of `kardia serve`, in front of links")
+    kardia_url: str = Field(default=URL, description="address of `kardia serve`, in front of links")
     runbooks_url: str = Field(
         default="", description="address in front of the names of the runbooks; empty: those that `kardia_url` serves"
     )

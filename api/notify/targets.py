@@ -22,17 +22,16 @@ which asks for a token where one is needed: a browser that follows a link to the
 
 
 class Links(NamedTuple):
-    """Addresses in front of links; may be empty."""
+    """Addresses in front of links."""
 
     kardia: str
     runbooks: str
 
     @classmethod
     def to(cls, kardia: str, runbooks: str = "") -> Links:
-        """Runbooks are those that `kardia serve` has, unless there are others; without either they lie in the
-        repository."""
-        kardia, runbooks = kardia.rstrip("/"), runbooks.rstrip("/")
-        return cls(kardia, runbooks or (f"{kardia}/runbooks" if kardia else "docs/runbooks"))
+        """Runbooks are those that `kardia serve` has, unless there are others."""
+        kardia = kardia.rstrip("/")
+        return cls(kardia, runbooks.rstrip("/") or f"{kardia}/runbooks")
 
 
 class Request(NamedTuple):

@@ -59,7 +59,7 @@ async def trickle(writer: asyncio.StreamWriter) -> None:
 
 def delivery_to(url: str, send_timeout_ms: int) -> tuple[Delivery, NotifyMetrics]:
     metrics = NotifyMetrics()
-    links = Links.to("")
+    links = Links.to("http://kardia.example")
     return Delivery("webhook-1", url, to_webhook, Outbox([], 10), links, metrics, 100, send_timeout_ms), metrics
 
 
