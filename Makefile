@@ -8,7 +8,7 @@ ARGS ?=
 PROTOCOLS ?= classic consumer share streams
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long truth fleet night check bench clean
+.PHONY: help setup demo test quick test-long truth fleet night check bench clean
 
 help: ## Show the targets, each with its sentence.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  make \1:\2/p' $(MAKEFILE_LIST) | while IFS=: read -r name text; do \
@@ -24,6 +24,12 @@ demo: setup ## Start a real broker, consumers with real faults and the whole pip
 test: setup ## Run all tests, same examples each time; says at the end what a missing system package left out (25 min).
 	@$(BIN)/python -m spark_jobs.class_archive
 	@$(BIN)/python -m pytest $(ARGS)
+
+quick: setup ## Style, and the tests that take no time: for the loop of whoever works on it (a minute and a half).
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m pytest --quick -m "not slow and not long" $(ARGS)
 
 test-long: setup ## Run the heavier sweeps as well, on new examples; says how to draw the same again (hours).
 	@$(BIN)/python -m pytest -m "long or not long" --hypothesis-profile=new $(ARGS)

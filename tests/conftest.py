@@ -10,9 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.slow_files import slow_files
 
 if TYPE_CHECKING:
     from demo.broker import Broker
@@ -29,6 +32,16 @@ PROGRAMS = {
 MISSING = " is not on the path"
 
 pytest_plugins = ["tests.support.draws"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--quick`, for `make quick`."""
+    parser.addoption("--quick", action="store_true", help="leave out the files of tests/slow_files.json")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file that is left out is not even imported."""
+    return True if config.getoption("--quick") and collection_path in slow_files() else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
