@@ -8,7 +8,7 @@ ARGS ?=
 PROTOCOLS ?= classic consumer share streams
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick test-long truth fleet night check bench clean
+.PHONY: help setup demo test quick test-long truth fleet night check bench release clean
 
 help: ## Show the targets, each with its sentence.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  make \1:\2/p' $(MAKEFILE_LIST) | while IFS=: read -r name text; do \
@@ -57,6 +57,9 @@ check: setup ## Style, types and import contracts: ruff, mypy --strict, lint-imp
 
 bench: setup ## Measure throughput and latency, each beside a baseline of the same run and the runs before it (25 min).
 	@$(BIN)/kardia bench --history bench/history.jsonl $(ARGS)
+
+release: setup ## Build what a release is made of into dist/: the wheel, its list of parts, their digests; publishes nothing.
+	@$(BIN)/python -m scripts.release
 
 clean: ## Remove what set-up and runs have made in this folder; the cache of jars and packages stays.
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist kardia-data \

@@ -131,6 +131,6 @@ def test_every_target_has_its_sentence() -> None:
         ["/usr/bin/env", "make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     tests = ["test", "quick", "test-long"]
-    assert targets == ["help", "setup", "demo", *tests, "fleet", "truth", "night", "check", "bench", "clean"]
+    assert targets == ["help", "setup", "demo", *tests, "fleet", "truth", "night", "check", "bench", "release", "clean"]
     for target in targets:
         assert re.search(rf"(?m)^  make {target} +\S.*\.$", shown), target
