@@ -20,6 +20,7 @@ from ingest.settings import CollectSettings
 from kardia import __version__
 from kardia.events import DEFAULT_LANES
 from kardia.locations import Store, folder
+from tests.setup.strategic_merge import merged
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
@@ -38,24 +39,15 @@ SETTINGS: dict[str, str] = next(one for one in RESOURCES if one["kind"] == "Conf
 NAMED = re.compile(r"\$\(([A-Z_]+)\)")
 
 
-def _as_pod(patch: dict[str, Any]) -> dict[str, Any]:
-    """The pod of a broker that the patch makes, as far as a patch says it: with the broker, and volumes of it."""
-    spec = patch["spec"]["template"]["spec"]
-    claims = [{"name": one["metadata"]["name"], "emptyDir": {}} for one in patch["spec"]["volumeClaimTemplates"]]
-    volumes = [*spec["volumes"], *claims, {"name": "logs", "emptyDir": {}}]
-    broker = {"name": "kafka", "image": "kafka"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "kafka-0"},
-        "spec": {**spec, "containers": [broker], "volumes": volumes},
-    }
+BROKERS: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "data" / "kafka-statefulset.yaml").read_text())
+PATCHED = merged(BROKERS, SIDECAR, VERSIONS[-1])
 
 
 def _labelled() -> Iterator[tuple[str, dict[str, Any]]]:
     for one in RESOURCES:
         yield f"{one['kind']}/{one['metadata']['name']}", one
-    yield "Pod/sidecar", _as_pod(SIDECAR)
+    yield "StatefulSet/brokers", BROKERS
+    yield "StatefulSet/brokers with sidecar", PATCHED
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -122,8 +114,8 @@ def test_no_container_may_more_than_it_must(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(CONTAINERS))
 def test_what_is_mounted_is_there_and_what_is_written_is_on_a_volume(name: str) -> None:
-    pod = _as_pod(SIDECAR)["spec"] if name == "sidecar" else PODS[name]
-    claims = [] if name == "sidecar" else WORKLOADS[name]["spec"].get("volumeClaimTemplates", [])
+    pod = PATCHED["spec"]["template"]["spec"] if name == "sidecar" else PODS[name]
+    claims = (PATCHED if name == "sidecar" else WORKLOADS[name])["spec"].get("volumeClaimTemplates", [])
     volumes = {one["name"] for one in pod["volumes"]} | {one["metadata"]["name"] for one in claims}
     mounts = {one["mountPath"]: one for one in CONTAINERS[name]["volumeMounts"]}
     assert {one["name"] for one in mounts.values()} <= volumes
@@ -135,6 +127,20 @@ def test_what_is_mounted_is_there_and_what_is_written_is_on_a_volume(name: str) 
             assert mount, word
             read_only = mounts[mount].get("readOnly", False)
             assert read_only == (not path.startswith("/var/lib/kardia/")), word
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_sidecar_takes_nothing_from_the_brokers(version: str) -> None:
+    """Merged as kustomize does it: what the brokers had is there as it was, and the collector beside it."""
+    before, after = BROKERS["spec"], merged(BROKERS, SIDECAR, version)["spec"]
+    pod_before, pod_after = before["template"]["spec"], after["template"]["spec"]
+    for key in before.keys() - {"template"}:
+        assert after[key] == before[key], key
+    for key in pod_before.keys() - {"initContainers", "volumes"}:
+        assert pod_after[key] == pod_before[key], key
+    for key in ("initContainers", "volumes"):
+        assert all(one in pod_after[key] for one in pod_before[key]), key
+    assert [one["name"] for one in pod_after["initContainers"]] == ["prepare-volume", "kardia-collect"]
 
 
 def test_one_job_and_one_notifier_and_probes_that_ask_what_is_served() -> None:
