@@ -168,6 +168,7 @@ def live_stage(directory: Path, scale: float) -> list[Result]:
         )
         began = time.time()
         tables = str(directory / "tables")
+        Path(tables).mkdir()
         job = stack.enter_context(
             role(
                 directory / "stream.log",

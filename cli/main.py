@@ -10,6 +10,7 @@ import sys
 import typer
 
 from cli.asking.left_out import leave_out
+from cli.options import Command
 from kardia import __version__
 
 PANELS = {
@@ -74,7 +75,7 @@ def _root(
 for _panel, _verbs in PANELS.items():
     for _verb in _verbs:
         _module = importlib.import_module(f"cli.verbs.{_verb}")
-        app.command(_verb, cls=getattr(_module, "COMMAND", None), rich_help_panel=_panel)(getattr(_module, _verb))
+        app.command(_verb, cls=getattr(_module, "COMMAND", Command), rich_help_panel=_panel)(getattr(_module, _verb))
 
 
 def run() -> None:

@@ -37,6 +37,18 @@ def tables_place(given: str) -> Folder:
         raise typer.BadParameter(str(error)) from None
 
 
+def there(tables: Folder) -> None:
+    """LocationError for a folder of this machine that does not exist: a name that was mistyped would look like tables
+    that nobody has written yet. An empty one is taken, as a job may begin later; a store is asked when it is read."""
+    if isinstance(tables, Path) and not tables.is_dir():
+        raise LocationError(
+            "there is no such directory",
+            f"--tables {tables}",
+            "correct the name; where the job has not begun yet, make the directory first",
+            "one that `kardia stream` or `kardia replay` has written",
+        )
+
+
 TABLES_PLACE: dict[str, Any] = {"parser": tables_place, "metavar": "<path or s3://>"}
 """What every option has that takes tables."""
 
@@ -52,7 +64,18 @@ def problems(error: ValidationError) -> list[str]:
     ]
 
 
-class SeveralValues(TyperCommand):
+class Command(TyperCommand):
+    """What every verb is: `--json` says what `-o json` says, where the verb has forms to choose from."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """`--json` as `-o json`, then the usual parsing."""
+        if any("-o" in parameter.opts for parameter in self.params):
+            end = args.index("--") if "--" in args else len(args)
+            args = [word for one in args[:end] for word in (("-o", "json") if one == "--json" else (one,))] + args[end:]
+        return super().parse_args(ctx, args)
+
+
+class SeveralValues(Command):
     """A command whose options named in `several` take every following word up to the next option."""
 
     several: ClassVar[frozenset[str]] = frozenset()
@@ -62,7 +85,7 @@ class SeveralValues(TyperCommand):
         return super().parse_args(ctx, spread(args, self.several))
 
 
-class GroupEitherWay(TyperCommand):
+class GroupEitherWay(Command):
     """A command whose first argument is the group; `--group GROUP` is the same, as in Kafka's own tool."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -89,7 +112,7 @@ def positional(args: list[str], name: str) -> list[str]:
     return args
 
 
-class StateEitherWay(TyperCommand):
+class StateEitherWay(Command):
     """`--state` of Kafka's own tool: with a value it chooses the groups in that state, without one it is a flag."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -118,6 +118,7 @@ def show(options: Options, console: Console) -> bool:
         console.print(f"A Kafka {broker.settings.version} broker listens on {broker.bootstrap}.")
         alarm = stack.enter_context(Alarm(programs, options.directory / "alarm")) if programs is not None else None
         config = configuration(options, broker, alarm)
+        config.tables.mkdir(parents=True, exist_ok=True)
         running = roles(config) + (alarm.roles(api_url(config)) if alarm is not None else [])
         supervisor = stack.enter_context(
             Supervisor(running, lambda told: console.print(told, soft_wrap=True, markup=False))

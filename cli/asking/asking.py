@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import tzinfo
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,12 +59,21 @@ TokenOption = Annotated[
 ClusterOption = Annotated[
     str | None, typer.Option("--cluster", rich_help_panel=_WHERE, help="Cluster, where there are several.")
 ]
-_INSTANT = "RFC 3339, 21:51:37Z (the last one), 10m (ago) or epoch ms."
+_INSTANT = "21:47 (the last one), yesterday 22:00, 10m (ago), RFC 3339 or epoch ms."
 AtOption = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help=f"What was so then: {_INSTANT}")]
 FromOption = Annotated[
     str | None, typer.Option("--from", metavar="INSTANT", help=f"Not before this instant: {_INSTANT}")
 ]
 ToOption = Annotated[str | None, typer.Option("--to", metavar="INSTANT", help="Before this instant.")]
+TimezoneOption = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone",
+        envvar="KARDIA_TIMEZONE",
+        metavar="ZONE",
+        help="Zone of times that name none: IANA name, UTC or +05:30; this machine's if absent.",
+    ),
+]
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The group; --group GROUP is the same.")]
 AnyGroupArgument = Annotated[
     str | None, typer.Argument(metavar="GROUP", help="The group; --group GROUP is the same. Without it: all groups.")
@@ -96,22 +106,43 @@ def asking(
     api: str | None,
     token_file: Path | None,
     cluster: str | None,
+    timezone: str | None = None,
     *,
     no_answer: int = 1,
 ) -> Iterator[Questions]:
     """Questions to the tables or the API; an error becomes one sentence and an exit status.
 
-    `no_answer` is the status where there is none; a verb whose 1 means something else has another.
+    `timezone` is that of times that name none. `no_answer` is the status where there is none; a verb whose 1 means
+    something else has another.
     """
     from cli.asking.answers import QuestionError
     from cli.asking.questions import Questions
 
     try:
         with _opened(tables, api, token_file, None if no_answer == 1 else no_answer) as answers:
-            yield Questions(answers, cluster)
+            yield Questions(answers, cluster, _zone(timezone))
     except QuestionError as error:
         stderr().print(f"kardia {verb}: {error}")
         raise typer.Exit(no_answer if error.status == 1 else error.status) from None
+
+
+def _zone(name: str | None) -> tzinfo:
+    from cli.asking.answers import QuestionError
+    from cli.asking.zones import machine_zone
+    from ingest.errors import SettingsError
+    from ingest.stamps import zone_named
+    from kardia.story import words
+
+    if not name:
+        return machine_zone()
+    try:
+        return zone_named(name)
+    except SettingsError:
+        raise QuestionError(
+            f"--timezone {words.quoted(name)} is no zone; expected an IANA name such as Europe/Berlin, UTC, or an "
+            "offset such as +05:30.",
+            2,
+        ) from None
 
 
 def _opened(tables: Folder | None, api: str | None, token_file: Path | None, no_tables: int | None) -> Answers:
@@ -168,7 +199,10 @@ def _token(path: Path) -> str:
 
 
 def instant_option(questions: Questions, name: str, text: str | None, not_before_ms: int | None = None) -> int | None:
-    """Epoch milliseconds of an option; QuestionError names what was expected. `when.instant` says what is taken."""
+    """Epoch milliseconds of an option; QuestionError names what was expected. `when.instant` says what is taken.
+
+    In which zone a text without one was read is told, as nobody else knows which one was meant.
+    """
     from cli.asking import when
     from cli.asking.answers import QuestionError
     from kardia.story import words
@@ -176,9 +210,13 @@ def instant_option(questions: Questions, name: str, text: str | None, not_before
     if text is None:
         return None
     try:
-        return when.instant(text, questions.reached_ms() if when.is_relative(text) else 0, not_before_ms)
+        reached_ms = questions.reached_ms() if when.is_relative(text) else 0
+        meant = when.instant(text, reached_ms, questions.zone, not_before_ms)
     except ValueError as error:
         raise QuestionError(f"{name} {words.quoted(text)} is {error}; expected {when.EXPECTED}.", 2) from None
+    if meant.assumed is not None:
+        stderr().print(f"{name} {text} is {when.shown(meant)}.", style="dim")
+    return meant.at_ms
 
 
 def range_options(questions: Questions, from_: str | None, to: str | None) -> tuple[int | None, int | None]:
@@ -187,11 +225,26 @@ def range_options(questions: Questions, from_: str | None, to: str | None) -> tu
 
     from_ms = instant_option(questions, "--from", from_)
     to_ms = instant_option(questions, "--to", to, from_ms)
-    if from_ms is not None and to_ms is not None and to_ms < from_ms:
+    is_before = from_ms is not None and to_ms is not None and to_ms < from_ms
+    if is_before or _is_another_day(questions, from_ms, to_ms, to):
         raise QuestionError("--to is before --from; expected an end that is not before its beginning.", 2)
     if from_ms is not None:
         questions.require_known("--from", from_ms)
     return from_ms, to_ms
+
+
+def _is_another_day(questions: Questions, from_ms: int | None, to_ms: int | None, to: str | None) -> bool:
+    """Whether an end without a day had passed before the beginning on its day, and comes again after all that was read:
+    `--from 21:47 --to 21:40` is a slip, `--from 23:50 --to 00:10` is none."""
+    from cli.asking import when
+
+    if from_ms is None or to_ms is None or to is None or not when.is_relative(to):
+        return False
+    if to_ms <= questions.reached_ms():
+        return False
+    return when.day_of(from_ms, questions.zone) != when.day_of(to_ms, questions.zone) and (
+        to_ms - from_ms > when.HALF_A_DAY_MS
+    )
 
 
 WIDTH_MAX = 2_000

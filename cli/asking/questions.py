@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
 from typing import Any
 from urllib.parse import quote
 
@@ -27,8 +28,10 @@ CANDIDATES_MAX = 5
 class Questions:
     """Questions about one cluster."""
 
-    def __init__(self, answers: Answers, cluster: str | None) -> None:
+    def __init__(self, answers: Answers, cluster: str | None, zone: tzinfo = UTC) -> None:
         self._answers = answers
+        self.zone = zone
+        """Of times that name none."""
         self.cluster_id = self._only_cluster() if cluster is None else cluster
         self._root = f"/api/v1/clusters/{_segment(self.cluster_id)}"
 
@@ -160,10 +163,11 @@ class Questions:
         else:
             return found
         rows = sorted(self._lives(group_id)[0], key=lambda row: int(row["joined_at_ms"]), reverse=True)
-        meant = [row["href"] for row in rows if member in (row["client_id"], row["group_instance_id"])]
+        known = ((row["member_id"], row["client_id"], row["group_instance_id"]) for row in rows)
+        meant = set(words.meant(member, known))
         if not meant:
             raise self._no_member(group_id, member, rows)
-        hrefs = list(dict.fromkeys(meant))[:LIVES_MAX]
+        hrefs = list(dict.fromkeys(row["href"] for row in rows if row["member_id"] in meant))[:LIVES_MAX]
         return [life for href in hrefs for life in self._answers.get(href)["lives"]]
 
     def material(self, group_id: str, at_ms: int | None, to_ms: int | None, *, events: bool) -> Material:

@@ -14,6 +14,7 @@ from cli.asking.asking import (
     TableOutput,
     TableOutputOption,
     TablesOption,
+    TimezoneOption,
     TokenOption,
     ToOption,
     asking,
@@ -36,9 +37,10 @@ def disagreements(
     api: ApiOption = None,
     cluster: ClusterOption = None,
     token_file: TokenOption = None,
+    timezone: TimezoneOption = None,
 ) -> None:
     """List where server.log says otherwise than the requests: which group, when, and what each of the two says."""
-    with asking("disagreements", tables, api, token_file, cluster) as questions:
+    with asking("disagreements", tables, api, token_file, cluster, timezone) as questions:
         from cli.output import shown
 
         from_ms, to_ms = range_options(questions, from_, to)

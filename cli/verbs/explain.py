@@ -14,6 +14,7 @@ from cli.asking.asking import (
     GroupArgument,
     TablesOption,
     TextOutput,
+    TimezoneOption,
     TokenOption,
     ToOption,
     asking,
@@ -44,9 +45,10 @@ def explain(
     api: ApiOption = None,
     cluster: ClusterOption = None,
     token_file: TokenOption = None,
+    timezone: TimezoneOption = None,
 ) -> None:
     """Tell what happened in a group: who came and went and why, what each rebalance waited for and cost."""
-    with asking("explain", tables, api, token_file, cluster) as questions:
+    with asking("explain", tables, api, token_file, cluster, timezone) as questions:
         from cli.asking.answers import QuestionError
         from cli.output.telling import show, show_rung
         from kardia import story

@@ -15,6 +15,7 @@ from cli.asking.asking import (
     TableOutput,
     TableOutputOption,
     TablesOption,
+    TimezoneOption,
     TokenOption,
     ToOption,
     asking,
@@ -45,9 +46,10 @@ def history(
     api: ApiOption = None,
     cluster: ClusterOption = None,
     token_file: TokenOption = None,
+    timezone: TimezoneOption = None,
 ) -> None:
     """List the changes of a group and of its memberships, each with its cause and how sure it is."""
-    with asking("history", tables, api, token_file, cluster) as questions:
+    with asking("history", tables, api, token_file, cluster, timezone) as questions:
         from cli.output import shown
 
         from_ms, to_ms = range_options(questions, from_, to)

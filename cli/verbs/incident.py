@@ -13,6 +13,7 @@ from cli.asking.asking import (
     FromOption,
     GroupArgument,
     TablesOption,
+    TimezoneOption,
     TokenOption,
     ToOption,
     asking,
@@ -43,12 +44,13 @@ def incident(
     api: ApiOption = None,
     cluster: ClusterOption = None,
     token_file: TokenOption = None,
+    timezone: TimezoneOption = None,
 ) -> None:
     """Report what happened to a group: timeline, evictions, rebalances, deadlines, settings and what is odd about them.
 
     Without --from and --to it is about the last hour that was read.
     """
-    with asking("incident", tables, api, token_file, cluster) as questions:
+    with asking("incident", tables, api, token_file, cluster, timezone) as questions:
         from kardia.story.report import markdown
 
         found = questions.incident(group, *range_options(questions, from_, to))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import PLACE, TABLES_PLACE, Folder, problems
+from cli.options import PLACE, TABLES_PLACE, Folder, problems, there
 
 if TYPE_CHECKING:
     from api.notify.run import Notifier
@@ -44,6 +44,7 @@ def notify(
     from api.notify.settings import NotifySettings
     from api.notify.state import StateError
     from ingest import bounded_log
+    from kardia.locations import LocationError
     from kardia.story import words
 
     bounded_log.begin(logging.WARNING)
@@ -63,6 +64,7 @@ def notify(
         settings = NotifySettings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         if not settings.alertmanager and not settings.webhook:
             raise StateError("nobody is to be told; expected --alertmanager or --webhook with an address; give one")
+        there(settings.tables)
         pauses = Pauses()
         pauses.begin()
         notifier = Notifier(settings, _now_ms, pauses.shown)
@@ -70,7 +72,7 @@ def notify(
         for found in problems(error):
             err.print(f"kardia notify: {found}")
         raise typer.Exit(2) from None
-    except StateError as error:
+    except (StateError, LocationError) as error:
         err.print(f"kardia notify: {error}")
         raise typer.Exit(2) from None
     told = words.count(len(settings.alertmanager), "Alertmanager"), words.count(len(settings.webhook), "webhook")

@@ -13,6 +13,7 @@ from cli.asking.asking import (
     TableOutput,
     TableOutputOption,
     TablesOption,
+    TimezoneOption,
     TokenOption,
     ToOption,
     asking,
@@ -31,9 +32,10 @@ def rejected(
     api: ApiOption = None,
     cluster: ClusterOption = None,
     token_file: TokenOption = None,
+    timezone: TimezoneOption = None,
 ) -> None:
     """List the lines of the logs that could not be understood: which, where, what was expected, how each begins."""
-    with asking("rejected", tables, api, token_file, cluster) as questions:
+    with asking("rejected", tables, api, token_file, cluster, timezone) as questions:
         from cli.output import shown
 
         from_ms, to_ms = range_options(questions, from_, to)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import PLACE, TABLES_PLACE, Folder, problems
+from cli.options import PLACE, TABLES_PLACE, Folder, problems, there
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -63,6 +63,7 @@ def serve(
     from api.access.tokens import TokenFileError
     from api.settings import ApiSettings
     from ingest import bounded_log
+    from kardia.locations import LocationError
 
     bounded_log.begin(logging.WARNING)
     given = {
@@ -89,7 +90,7 @@ def serve(
             soft_wrap=True,
         )
         raise typer.Exit(2) from None
-    except (TokenFileError, AddressTakenError, CertificateError) as error:
+    except (TokenFileError, AddressTakenError, CertificateError, LocationError) as error:
         Console(stderr=True).print(f"kardia serve: {error}", markup=False, soft_wrap=True)
         raise typer.Exit(2) from None
 
@@ -123,6 +124,7 @@ def _run(settings: ApiSettings) -> None:
     from api.http.gc_tuning import Pauses
 
     tls = _tls(settings)
+    there(settings.tables)
     pauses = Pauses()
     pauses.begin()
     app = create_app(settings, lambda: time.time_ns() // 1_000_000, pauses.shown)

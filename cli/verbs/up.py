@@ -44,6 +44,7 @@ def up(
         busy = busy_ports(settings)
         if busy:
             raise ConfigError("\n".join(f"{config}: {problem}" for problem in busy))
+        settings.tables.mkdir(parents=True, exist_ok=True)
         with stoppable(), Supervisor(roles(settings), out.print) as supervisor:
             out.print(f"Kardia is up: {api_url(settings)}/ (stop with Ctrl-C)")
             while True:

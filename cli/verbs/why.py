@@ -13,6 +13,7 @@ from cli.asking.asking import (
     GroupArgument,
     TablesOption,
     TextOutput,
+    TimezoneOption,
     TokenOption,
     asking,
     instant_option,
@@ -35,9 +36,10 @@ def why(
     api: ApiOption = None,
     cluster: ClusterOption = None,
     token_file: TokenOption = None,
+    timezone: TimezoneOption = None,
 ) -> None:
     """Tell why a group rebalanced or lost a member, the last time before now or before --at."""
-    with asking("why", tables, api, token_file, cluster) as questions:
+    with asking("why", tables, api, token_file, cluster, timezone) as questions:
         from cli.output.telling import show, show_rung
         from kardia import story
 

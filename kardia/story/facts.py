@@ -161,7 +161,7 @@ class Material:
             if not client:
                 known = f"member {words.name(member_id)}"
             elif self._lives_of_client[client] > 1:
-                known = f"{words.name(client)} ({words.short_id(member_id)})"
+                known = words.told_apart(client, member_id)
             else:
                 known = words.name(client)
             self.names[member_id] = known

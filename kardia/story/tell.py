@@ -46,14 +46,9 @@ class NoSuchMember(LookupError):  # noqa: N818 - named for what was asked for
 
 
 def matching(material: Material, text: str) -> tuple[str, ...]:
-    """Member ids that a word means: that id, or else every member with that client.id or that static id."""
-    if text in material.by_member:
-        return (text,)
-    return tuple(
-        member_id
-        for member_id, life in material.by_member.items()
-        if text in (life["client_id"], life["group_instance_id"])
-    )
+    """Member ids that a word means (`words.meant`)."""
+    known = ((one, life["client_id"], life["group_instance_id"]) for one, life in material.by_member.items())
+    return tuple(words.meant(text, known))
 
 
 def explain(

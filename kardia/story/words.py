@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kardia.instants import to_rfc3339
 
@@ -69,6 +69,37 @@ def short_id(member_id: str) -> str:
     """What tells a member id from others of the same client: the head of its UUID, or its last characters."""
     found = _UUID_AT_END.search(member_id)
     return found[1] if found else name(member_id if len(member_id) <= 24 else "…" + member_id[-12:], 24)
+
+
+def told_apart(client_id: str, member_id: str) -> str:
+    """A client.id with what tells its members apart: `billing-1 (6f6050d6)`."""
+    return f"{name(client_id)} ({short_id(member_id)})"
+
+
+def meant(text: str, known: Iterable[tuple[str, str | None, str | None]]) -> list[str]:
+    """Member ids that a word means, of (member id, client.id, static id): that id; else those with that client.id
+    or static id; else those that are written so here (`6f6050d6`, `billing-1 (6f6050d6)`)."""
+    rows = list(known)
+    for is_meant in (
+        lambda member_id, _client, _static: text == member_id,
+        lambda _member_id, client, static: text in (client, static),
+        lambda member_id, client, static: text in _written(member_id, client, static),
+    ):
+        found = [row[0] for row in rows if is_meant(*row)]
+        if found:
+            return list(dict.fromkeys(found))
+    return []
+
+
+def _written(member_id: str, client_id: str | None, static_id: str | None) -> Iterator[str]:
+    """All that a sentence may call a member."""
+    yield short_id(member_id)
+    yield name(member_id)
+    if client_id:
+        yield told_apart(client_id, member_id)
+        yield name(client_id)
+    if static_id:
+        yield name(static_id)
 
 
 def instant(at_ms: int) -> str:

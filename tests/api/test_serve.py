@@ -190,3 +190,12 @@ def test_a_certificate_that_cannot_be_used_is_refused(tables: Tables, pair: Pair
             Certificate(certificate, key)
     words = ("--tls-certificate", str(pair.key), "--tls-key", str(pair.key))
     assert said in refused("--tables", str(tables.root), *words)
+
+
+def test_tables_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    """An empty folder is taken: its job may begin later."""
+    said = refused("--tables", str(tmp_path / "nowhere"), "--port", "0")
+    assert "there is no such directory" in said
+    assert "nowhere). Expected: one that `kardia stream` or `kardia replay` has written." in said
+    with served("--tables", str(tmp_path), "--port", "0") as (_, url):
+        assert httpx.get(f"{url}/livez", trust_env=False, timeout=60).status_code == 200

@@ -86,3 +86,29 @@ def test_there_are_words_for_everything_a_column_can_say() -> None:
     assert set(lives._WHY) == set(END_CAUSES)
     assert set(rebalances._BEGAN) == set(TRIGGERS)
     assert set(foretold.TIMEOUTS) == set(PREDICTION_KINDS)
+
+
+LIVES = (
+    ("c13-b-6f6050d6-6cb7-4e60-a4ff-3b2a8b8f8b36", "c13-b", None),
+    ("c13-b-0d9f2a11-6cb7-4e60-a4ff-3b2a8b8f8b36", "c13-b", "seat 1"),
+    ("6f6050d6", "other", None),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (LIVES[0][0], [0]),
+        ("c13-b", [0, 1]),
+        ("seat 1", [1]),
+        ('"seat 1"', [1]),
+        ("c13-b (6f6050d6)", [0]),
+        ("0d9f2a11", [1]),
+        ("6f6050d6", [2]),
+        ("c13-b (ffffffff)", []),
+        ("c13", []),
+    ],
+)
+def test_every_way_in_which_a_member_is_written_can_be_typed_back(text: str, found: list[int]) -> None:
+    """An id that is that very word goes before a short form of another one."""
+    assert words.meant(text, LIVES) == [LIVES[place][0] for place in found]
