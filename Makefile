@@ -34,16 +34,16 @@ quick: setup ## Style, and the tests that take no time: for the loop of whoever 
 test-long: setup ## Run the heavier sweeps as well, on new examples; says how to draw the same again (hours).
 	@$(BIN)/python -m pytest -m "long or not long" --hypothesis-profile=new $(ARGS)
 
-fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/truth.md (half an hour and more).
+fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/reference/truth.md (half an hour and more).
 	@failed=0; \
-	$(BIN)/python -m tests.truth.fleet --total 20000 --groups 100 --seed 1001 --markdown docs/truth.md $(ARGS) || failed=1; \
-	$(BIN)/python -m tests.truth.fleet --epochs --total 500 --groups 5 --seed 4001 --markdown docs/truth.md $(ARGS) || failed=1; \
+	$(BIN)/python -m tests.truth.fleet --total 20000 --groups 100 --seed 1001 --markdown docs/reference/truth.md $(ARGS) || failed=1; \
+	$(BIN)/python -m tests.truth.fleet --epochs --total 500 --groups 5 --seed 4001 --markdown docs/reference/truth.md $(ARGS) || failed=1; \
 	$(BIN)/python -m tests.truth.fleet.rungs --groups 30 --seed 5001 || failed=1; \
 	exit $$failed
 
-truth: setup ## Hold the model against Kafka's own classes, a million operations per release and kind of groups; writes docs/truth.md (hours).
+truth: setup ## Hold the model against Kafka's own classes, a million operations per release and kind of groups; writes docs/reference/truth.md (hours).
 	@failed=0; for protocol in $(PROTOCOLS); do \
-		$(BIN)/python -m tests.truth.run --protocol $$protocol --operations 1000000 --markdown docs/truth.md $(ARGS) || failed=1; \
+		$(BIN)/python -m tests.truth.run --protocol $$protocol --operations 1000000 --markdown docs/reference/truth.md $(ARGS) || failed=1; \
 	done; exit $$failed
 
 night: setup ## Run `kardia up` beside a real broker for an hour with faults by chance; ends with what was wrong (1 h).

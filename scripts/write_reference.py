@@ -5,24 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from kardia.reference import PAGES
-from kardia.trace.page import page
 from scripts.config_page import config_page
 from scripts.metrics_page import metrics_page
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
-TRACES = ROOT / "tests" / "golden"
-
-
-def traces_page() -> str:
-    """The page of traces, from the committed ones."""
-    return page({path.name: path.read_text(encoding="utf-8") for path in TRACES.glob("*.trace")})
 
 
 if __name__ == "__main__":
     for name, render in {
         **PAGES,
-        "traces.md": traces_page,
         "metrics.md": metrics_page,
         "kardia-yaml.md": config_page,
     }.items():

@@ -278,7 +278,7 @@ class Answerable(Answer):
 
 
 class GroupEvidence(Answer):
-    """What is read of the broker that leads a group (docs/truth.md, Less evidence)."""
+    """What is read of the broker that leads a group (docs/reference/truth.md, Less evidence)."""
 
     rung: int = Field(
         description="0 nothing now, 1 the admin API, 2 __consumer_offsets, 3 server.log, 4 both, 5 the request log, "

@@ -10,13 +10,23 @@ import typer
 from cli.options import place
 
 
+def _teach(wanted: bool) -> None:
+    if wanted:
+        from kardia.trace.page import language
+
+        typer.echo(language(), nl=False)
+        raise typer.Exit
+
+
 def trace(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The trace; docs/reference/traces.md has examples.", parser=place)
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The trace.", parser=place)],
     kafka_version: Annotated[
         str, typer.Option(help="Release of the broker, e.g. 3.9.2; the last one the trace names if not given.")
     ] = "",
+    language: Annotated[  # noqa: ARG001 - its callback does it
+        bool,
+        typer.Option("--language", help="Print all that a trace can say, and end.", is_eager=True, callback=_teach),
+    ] = False,
 ) -> None:
     """Tell what Kafka's coordinator does with a history, and where that differs from what the file expects.
 

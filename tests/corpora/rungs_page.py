@@ -1,4 +1,6 @@
-"""What each rung of evidence finds in the stories: `python -m tests.corpora.rungs_page --markdown docs/truth.md`.
+"""What each rung of evidence finds in the stories.
+
+    python -m tests.corpora.rungs_page --markdown docs/reference/truth.md
 
 Counts the same things as `test_rungs` and writes them between two marks of a page; they do not depend on the machine.
 """

@@ -107,8 +107,8 @@ def test_no_rung_without_requests_claims_what_takes_them() -> None:
 
 
 def test_the_page_says_what_is_found() -> None:
-    page = (ROOT / "docs" / "truth.md").read_text(encoding="utf-8")
-    assert f"{BEGIN}\n{part()}{END}" in page, "python -m tests.corpora.rungs_page --markdown docs/truth.md"
+    page = (ROOT / "docs" / "reference" / "truth.md").read_text(encoding="utf-8")
+    assert f"{BEGIN}\n{part()}{END}" in page, "python -m tests.corpora.rungs_page --markdown docs/reference/truth.md"
 
 
 def test_a_score_tells_wrong_from_unknown() -> None:

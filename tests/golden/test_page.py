@@ -1,4 +1,4 @@
-"""The page of traces is what is rendered from them, and `kardia trace` tells them."""
+"""`kardia trace` tells what happens in a trace, and what a trace can say."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from scripts.write_reference import FOLDER, TRACES, traces_page
+from kardia.trace.language import CLAUSES, OPTIONS, VERBS
+from tests.golden import FOLDER
 
-CRASH = TRACES / "walk-3-crash.trace"
+CRASH = FOLDER / "walk-3-crash.trace"
 
 
-def test_the_committed_page_is_what_is_rendered() -> None:
-    written = (FOLDER / "traces.md").read_text(encoding="utf-8")
-    assert written == traces_page(), "traces.md is old: run scripts/write_reference.py"
+def test_the_command_teaches_the_whole_language() -> None:
+    told = CliRunner().invoke(app, ["trace", "--language"])
+    assert told.exit_code == 0
+    for form in (*VERBS, *(f"{name}=" for name in OPTIONS), *(one.form for one in CLAUSES.values())):
+        assert f"\n  {form}" in told.stdout, form
 
 
 @pytest.mark.parametrize("version", ["", "3.9.2", "2.8.2"])

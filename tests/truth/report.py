@@ -1,4 +1,4 @@
-"""What a run found, for people on a terminal and as a part of docs/truth.md that comes out the same every time.
+"""What a run found, for people on a terminal and as a part of docs/reference/truth.md that is the same every time.
 
 Of classic groups the page has the last run. Of groups with epochs it has the sum of all runs that were kept
 (`played.jsonl`, one line a run): ten million operations of five releases are the work of days, in runs of other seeds.

@@ -29,5 +29,5 @@ def test_the_same_histories_count_once(tmp_path: Path) -> None:
 
 
 def test_the_page_has_what_was_kept() -> None:
-    page = (report.ROOT / "docs" / "truth.md").read_text(encoding="utf-8")
+    page = (report.ROOT / "docs" / "reference" / "truth.md").read_text(encoding="utf-8")
     assert report.sums(report.played()) == page.partition(report.SUM_BEGIN + "\n")[2].partition(report.SUM_END)[0]

@@ -1,4 +1,4 @@
-"""Many runs: their scores added up per release, as a part of docs/truth.md that comes out the same every time.
+"""Many runs: their scores added up per release, as a part of docs/reference/truth.md that is the same every time.
 
 A run is a function of (release, seed, groups, scenario), so what is added up is one of (releases, total, groups, first
 seed).

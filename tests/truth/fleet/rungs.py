@@ -2,7 +2,7 @@
 
     python -m tests.truth.fleet.rungs --groups 30 --seed 1      each scenario with its own evidence of server.log and
                                                                 records taken away in turn
-    … --markdown docs/truth.md                                  puts the tables between the marks of the page
+    … --markdown docs/reference/truth.md                                  puts the tables between the marks of the page
 
 The same runs are observed from samples of the admin API alone, from `__consumer_offsets` alone, from `server.log`
 alone, with samples beside it and with the records. Groups that have epochs are sampled only. Goals: nothing is

@@ -51,7 +51,7 @@ def test_nothing_is_invented_and_exact_is_true_whatever_befalls_brokers_and_evid
     [("3.9.2", 31, "starved"), ("4.4.0", 31, "consumer, starved"), ("4.4.0", 32, "migration, starved")],
 )
 def test_what_a_starved_broker_is_slow_to_do_is_not_said_to_be_exact(version: str, seed: int, scenario: str) -> None:
-    """Other seeds show what nothing can tell: a Java coordinator's thread that is late (docs/truth.md)."""
+    """Other seeds show what nothing can tell: a Java coordinator's thread that is late (docs/reference/truth.md)."""
     holds(version, seed, 6, scenario, "exact and untrue")
 
 
