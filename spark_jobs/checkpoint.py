@@ -159,6 +159,10 @@ def open_checkpoint(
     if state:
         state_codec.check_version(checkpoint.generation.state, str(directory))
     _check_tables(checkpoint, tables, names)
+    if state > checkpoint.generation.state:
+        # From its next batch on no earlier release can read it; each lane says its own version until it is written.
+        checkpoint.generation = msgspec.structs.replace(checkpoint.generation, state=state)
+        save(directory, checkpoint.generation)
     return checkpoint
 
 

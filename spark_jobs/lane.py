@@ -108,7 +108,7 @@ class Lane:
         try:
             self.model = self._factory.restore(self.lane, state.observer)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, msgspec.DecodeError) as error:
-            # A snapshot is plain values, so one of another version fails here in whatever way its shape differs.
+            # A snapshot is plain values, so one of another shape fails here in whatever way it differs.
             raise StateError(
                 f"saved state does not fit this version of the observer: {type(error).__name__}: {error}",
                 f"lane {self.lane}",

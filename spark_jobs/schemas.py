@@ -20,8 +20,8 @@ from spark_jobs.errors import RowsError
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-TABLE_VERSION = 6
-"""Version of the shape of all tables, carried as a property of each; raised with every added column."""
+TABLE_VERSION = 7
+"""Version of the shape of all tables, carried as a property of each; raised with every release that adds a column."""
 
 VERSION_PROPERTY = "kardia.tableVersion"
 

@@ -1,23 +1,28 @@
 """Saved state of one lane as bytes: one version byte, then msgpack of plain values; stored compressed, in pieces.
 
-The version byte replaces Spark's schema evolution of state: another version is refused with a sentence that says what
-to do; the topic and a new checkpoint give the same state again. Never pickle: state outlives the code that wrote it.
-Reads no clock and knows nothing of Spark.
+The version byte replaces Spark's schema evolution of state: what a release since `OLDEST` has written is read
+by this one. Fields that have come since have a default, which a shorter array or a missing name leaves them with; what
+takes more than that is a step of `STEPS`. A later version is refused with a sentence. Never pickle: state outlives the
+code that wrote it. Reads no clock and knows nothing of Spark.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 
+from spark_jobs import migrations
 from spark_jobs.errors import StateError
 
-VERSION = 26
-"""Version of the bytes written now; those before lack what the observer has since learned to remember."""
+VERSION = 27
+"""Version of the bytes written now; a release raises it once if its state has a field more than the one before."""
+
+OLDEST = 26
+"""Oldest version that is read."""
 
 PIECE_BYTES = 4 << 20
 """A base is stored in pieces of at most that many bytes: each is one message between Spark and its Python worker."""
@@ -40,6 +45,10 @@ class LaneState(NamedTuple):
     """`Observer.snapshot()`: a tree of plain values."""
 
 
+STEPS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {26: migrations.with_names}
+"""Version -> what makes a snapshot of the observer of the next version of one of that. None where what has come since
+has defaults."""
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(LaneState)
 
@@ -50,24 +59,34 @@ def encode(state: LaneState) -> bytes:
 
 
 def decode(data: bytes, where: str) -> LaneState:
-    """State of bytes of this version; `where` names the lane in a refusal."""
-    check_version(data[0] if data else None, where)
+    """State of bytes of this version or of one before; `where` names the lane in a refusal."""
+    version = check_version(data[0] if data else None, where)
     try:
-        return _decoder.decode(memoryview(data)[1:])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        state = _decoder.decode(memoryview(data)[1:])
+        for before in range(version, VERSION):
+            if before in STEPS:
+                state = state._replace(observer=STEPS[before](state.observer))
+    except (msgspec.DecodeError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise damaged(str(error), where) from error
+    return state
 
 
-def check_version(version: int | None, where: str) -> None:
-    """Refuse state of another version; `where` names what holds it."""
-    if version != VERSION:
-        raise StateError(
-            f"saved state has version {'none' if version is None else version}",
-            where,
-            f"version {VERSION}",
-            "run the version of Kardia that wrote it, or rebuild: a new checkpoint and --new-generation read the topic "
-            "from its beginning",
-        )
+def check_version(version: int | None, where: str) -> int:
+    """The version of saved state, where it can be read; `where` names in a refusal what holds it."""
+    if version is not None and OLDEST <= version <= VERSION:
+        return version
+    is_later = version is not None and version > VERSION
+    raise StateError(
+        f"saved state has version {'none' if version is None else version}"
+        f"{': a later Kardia has written it' if is_later else ''}",
+        where,
+        f"version {OLDEST} to {VERSION}",
+        "start the later Kardia again; or restore tables and checkpoint from the copy made before the upgrade; or "
+        "begin both anew, a new checkpoint and --new-generation into new tables"
+        if is_later
+        else "upgrade by way of a release that reads it; or rebuild: a new checkpoint and --new-generation read the "
+        "topic from its beginning",
+    )
 
 
 def pieces_of(base: bytes) -> list[bytes]:

@@ -3,6 +3,10 @@
 What is kept under its own name is a table with the types that it is read back as. The rest is said in place: groups
 bring an index with them, the lives in a group bring their ids, sources belong to streams, and what waits is held in two
 forms.
+
+A release reads what the one before has kept. What is not there (a name, or the end of an array) is as in a new
+observer: each field that is added has a default, and in a `Compact` or a named tuple it comes after those before. What
+takes more is a step of `spark_jobs.state_codec`.
 """
 
 from __future__ import annotations
@@ -52,6 +56,9 @@ KEPT: dict[str, Any] = {
 }
 """Attribute of an observer -> its type."""
 
+OF_STREAM = ("complete_to", "alive_to", "since_tick", "begins_at", "ends_at", "heard_from", "usual_gap_ms")
+"""Attributes of a `Stream` that are kept beside `COUNTS`, which no row of `progress` has told yet."""
+
 
 _IDS: dict[str, tuple[Any, Callable[[Any], str]]] = {
     "members": (list[Member], attrgetter("member_id")),
@@ -68,10 +75,19 @@ def _decode_groups() -> Callable[[bytes], list[Any]]:
     """Made when the first snapshot is read: whoever reads none, as a replay, need not wait for it."""
     stored = msgspec.defstruct(
         "StoredGroup",
-        [(at.name, _IDS[at.name][0] if at.name in _IDS else at.type) for at in msgspec.structs.fields(Group)],
+        [_stored_field(at) for at in msgspec.structs.fields(Group)],
         bases=(Compact,),
     )
     return msgspec.msgpack.Decoder(list[stored]).decode  # type: ignore[valid-type]
+
+
+def _stored_field(at: msgspec.structs.FieldInfo) -> Any:
+    """Name, type and default of a field of a group, as it is stored."""
+    if at.name in _IDS:
+        return at.name, _IDS[at.name][0], msgspec.field(default_factory=list)
+    if at.default_factory is not msgspec.NODEFAULT:
+        return at.name, at.type, msgspec.field(default_factory=at.default_factory)
+    return (at.name, at.type) if at.required else (at.name, at.type, at.default)
 
 
 def _stored(group: Group) -> list[Any]:
@@ -98,18 +114,9 @@ def snapshot(intake: Intake) -> dict[str, Any]:
         "groups": _encoder.encode([_stored(group) for group in intake.groups.values()]),
         "disagreed": intake.disagreed,
         "lag": intake.lag.snapshot(),
-        "sources": {name: [source.end, source.tick_end] for name, source in intake.sources.items()},
+        "sources": {name: {"end": at.end, "tick_end": at.tick_end} for name, at in intake.sources.items()},
         "streams": {
-            name: [
-                stream.complete_to,
-                stream.alive_to,
-                stream.since_tick,
-                stream.begins_at,
-                stream.ends_at,
-                stream.heard_from,
-                stream.usual_gap_ms,
-                stream.untold(),
-            ]
+            name: {field: getattr(stream, field) for field in (*OF_STREAM, *COUNTS)}
             for name, stream in intake.streams.items()
         },
         "slow": {broker: list(windows.values()) for broker, windows in intake.slow.items()},
@@ -118,29 +125,25 @@ def snapshot(intake: Intake) -> dict[str, Any]:
 
 
 def restore(intake: Intake, state: dict[str, Any]) -> None:
-    """Give a new observer what a snapshot holds. One of another version is refused: something in it is not there, or
-    does not have the shape of what it is to become (KeyError, ValueError, TypeError, `msgspec.DecodeError`)."""
+    """Give a new observer what a snapshot holds. What is none is refused: something in it is not there, or does not
+    have the shape of what it is to become (KeyError, ValueError, TypeError, `msgspec.DecodeError`)."""
     for group in map(_restored, _decode_groups()(state["groups"])):
         intake.groups[group.group_id] = group
         for member in group.members.values():
             intake.index(group, member)
         intake.samples.restore(group)
     for name, kind in KEPT.items():
-        setattr(intake, name, msgspec.convert(state[name], kind))
+        if name in state:
+            setattr(intake, name, msgspec.convert(state[name], kind))
     intake.disagreed |= state["disagreed"]
     intake.lag.restore(state["lag"])
     for broker, queue in state["queues"].items():
         intake.queues[broker] = [(at, Event(*event)) for at, event in queue]
-    for name, (complete_to, alive_to, since_tick, begins_at, ends_at, heard_from, gap_ms, untold) in state[
-        "streams"
-    ].items():
-        stream = intake.streams[name] = Stream(complete_to, alive_to, since_tick)
-        stream.begins_at, stream.ends_at, stream.usual_gap_ms = begins_at, ends_at, gap_ms
-        stream.heard_from = heard_from
-        for count, value in zip(COUNTS, untold, strict=True):
-            setattr(stream, count, value)
-        stream.touched = bool(stream.touched)
-    for name, (end, tick_end) in state["sources"].items():
-        intake.new_source(name, end, tick_end)
+    for name, kept in state["streams"].items():
+        stream = intake.streams[name] = Stream(alive_to=kept["alive_to"])
+        for field, value in kept.items():
+            setattr(stream, field, value)
+    for name, source in state["sources"].items():
+        intake.new_source(name, **source)
     for broker, windows in state["slow"].items():
         intake.note_slow(broker, windows)

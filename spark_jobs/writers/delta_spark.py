@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES, TABLES
-from spark_jobs.errors import TablesError
 from spark_jobs.jvm.private_delta import last_transaction
-from spark_jobs.schemas import TABLE_VERSION, spark_schema
+from spark_jobs.schemas import ARROW_SCHEMAS, TABLE_VERSION, VERSION_PROPERTY, spark_schema
 from spark_jobs.writers import BODY_TABLES, Reached, nothing_happens
-from spark_jobs.writers.tables import PROPERTIES, spark_path
+from spark_jobs.writers.tables import PROPERTIES, check_version, is_of, other_shape, spark_path, types_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,8 +83,9 @@ class DeltaSparkWriter:
 
 
 def create_or_check(spark: SparkSession, directory: Folder, name: str) -> None:
-    """Create a table if it is missing, else check its columns."""
+    """Create a table if it is missing; else check its columns, and add those that have come since it was made."""
     from delta.tables import DeltaTable
+    from pyspark.sql.pandas.types import to_arrow_schema
 
     path = spark_path(directory, name)
     schema = spark_schema(TABLES[name])
@@ -94,13 +94,13 @@ def create_or_check(spark: SparkSession, directory: Folder, name: str) -> None:
         for key, value in PROPERTIES.items():
             builder = builder.property(key, value)
         builder.execute()
-    found = spark.read.format("delta").load(path).schema
-    names = [(field.name, field.dataType) for field in found]
-    wanted = [(field.name, field.dataType) for field in schema]
-    if names != wanted:
-        raise TablesError(
-            f"table {name} has another shape: {found.simpleString()}",
-            path,
-            f"the columns of table version {TABLE_VERSION}",
-            "write into a new directory, or use the version of Kardia that made this one",
-        )
+    properties = DeltaTable.forPath(spark, path).detail().collect()[0]["properties"]
+    check_version(properties, name, path)
+    read = spark.read.format("delta").load(path).schema
+    found = to_arrow_schema(read)
+    if not is_of(found, ARROW_SCHEMAS[name]):
+        raise other_shape(name, read.simpleString(), path)
+    if types_in(found) != types_in(ARROW_SCHEMAS[name]):
+        spark.createDataFrame([], schema).write.format("delta").mode("append").option("mergeSchema", "true").save(path)
+    if properties.get(VERSION_PROPERTY) != PROPERTIES[VERSION_PROPERTY]:
+        spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{VERSION_PROPERTY}' = '{TABLE_VERSION}')")

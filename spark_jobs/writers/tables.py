@@ -1,4 +1,8 @@
-"""Creates, opens and checks Delta tables with delta-rs, and gives the last batch in them. Upgrades none.
+"""Creates, opens and checks Delta tables with delta-rs, gives them the columns that have come since an earlier version,
+and gives the last batch in them.
+
+Tables of an earlier version lack columns that may be null: whoever reads them finds null there, and a writer adds them
+when it starts, by a commit without rows; so does a field in the entries of a list. Nothing else may differ.
 
 Shared by the delta-rs writer, by maintenance and by the checks at start. It must not enable deletion vectors or liquid
 clustering: with them one of the two engines can no longer read or write the table
@@ -12,7 +16,7 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, WriterProperties
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from kardia.locations import Folder, Store
@@ -81,18 +85,56 @@ def open_table(directory: Folder, name: str) -> DeltaTable:
             "a Delta table whose log is whole",
             "restore the folder from a copy, or move it away and rebuild",
         ) from error
+    check_version(table.metadata().configuration, name, str(path))
     found = pa.schema(table.schema().to_arrow())
-    if found != ARROW_SCHEMAS[name]:
+    if not is_of(found, ARROW_SCHEMAS[name]):
         differences = sorted(
             {str(field) for field in found} ^ {str(field) for field in ARROW_SCHEMAS[name]},
         )
-        raise TablesError(
-            f"table {name} has another shape: {', '.join(differences) or 'order of columns'}",
-            str(path),
-            f"the columns of table version {TABLE_VERSION}",
-            "write into a new directory, or use the version of Kardia that made this one",
-        )
+        raise other_shape(name, ", ".join(differences), str(path))
     return table
+
+
+def check_version(properties: Mapping[str, str | None], name: str, path: str) -> None:
+    """Refuse a table of a later version: what this one does not know of it would be null from here on."""
+    version = properties.get(VERSION_PROPERTY) or ""
+    if version.isdigit() and int(version) > TABLE_VERSION:
+        raise TablesError(
+            f"table {name} has version {version}: a later Kardia has written it",
+            path,
+            f"version {TABLE_VERSION} or before",
+            "start the later Kardia again; or restore tables and checkpoint from the copy made before the upgrade",
+        )
+
+
+def other_shape(name: str, differences: str, path: str) -> TablesError:
+    """The refusal of a table with other columns."""
+    return TablesError(
+        f"table {name} has another shape: {differences}",
+        path,
+        f"the columns of table version {TABLE_VERSION}, or of one before",
+        "write into a new directory, or use the version of Kardia that made this one",
+    )
+
+
+def is_of(found: pa.Schema, wanted: pa.Schema) -> bool:
+    """Whether a table has these columns, in any order; of an earlier version without some that may be null."""
+    there = types_in(found)
+    return there.keys() <= set(wanted.names) and all(
+        _is_of(there[field.name], field.type) if field.name in there else field.nullable for field in wanted
+    )
+
+
+def _is_of(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_list(found) and pa.types.is_list(wanted) and pa.types.is_struct(wanted.value_type):
+        entries = found.value_type
+        return pa.types.is_struct(entries) and is_of(pa.schema(list(entries)), pa.schema(list(wanted.value_type)))
+    return bool(found == wanted)
+
+
+def types_in(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Types by column."""
+    return {field.name: field.type for field in schema}
 
 
 def is_there(directory: Folder, name: str) -> bool:
@@ -101,7 +143,7 @@ def is_there(directory: Folder, name: str) -> bool:
 
 
 def create_or_open(directory: Folder, name: str) -> DeltaTable:
-    """Open a table; create it first if it is not there."""
+    """Open a table with all its columns; create it first if it is not there."""
     if not is_there(directory, name):
         delta.create(
             path_of(directory, name),
@@ -111,7 +153,14 @@ def create_or_open(directory: Folder, name: str) -> DeltaTable:
             configuration=PROPERTIES,
             raise_if_key_not_exists=False,
         )
-    return open_table(directory, name)
+    table = open_table(directory, name)
+    if types_in(pa.schema(table.schema().to_arrow())) != types_in(ARROW_SCHEMAS[name]):
+        write_deltalake(table, ARROW_SCHEMAS[name].empty_table(), mode="append", schema_mode="merge")
+        table = open_table(directory, name)
+    if table.metadata().configuration.get(VERSION_PROPERTY) != str(TABLE_VERSION):
+        table.alter.set_table_properties({VERSION_PROPERTY: str(TABLE_VERSION)}, raise_if_not_exists=False)
+        table = open_table(directory, name)
+    return table
 
 
 def highest_batch(directory: Folder, names: tuple[str, ...] = LIVE_TABLES) -> int | None:

@@ -256,12 +256,12 @@ def test_a_store_with_a_part_that_is_missing_or_damaged_is_refused(part: str, da
         journal.read(store, begin(busiest(name)))
 
 
-@pytest.mark.parametrize("version", [state_codec.VERSION - 1, state_codec.VERSION + 1])
+@pytest.mark.parametrize("version", [state_codec.OLDEST - 1, state_codec.VERSION + 1])
 def test_a_journal_of_another_version_is_refused(version: int) -> None:
     store = taken(story(NAMES[0])[:5], NOTHING, busiest(NAMES[0]))[2]
     assert store.said is not None
     store.said = store.said._replace(version=version)
-    with pytest.raises(StateError, match=f"has version {version}.*version {state_codec.VERSION}.*--new-generation"):
+    with pytest.raises(StateError, match=f"has version {version}.*to {state_codec.VERSION}.*--new-generation"):
         journal.read(store, begin(busiest(NAMES[0])))
 
 

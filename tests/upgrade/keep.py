@@ -3,6 +3,7 @@
     kept/RELEASE/lanes/STORY.msgpack.gz   a lane in the middle of a story: its store, its state, and all records
     kept/RELEASE/job.tar.gz               tables and checkpoint of a job that has read the first half of a topic
     kept/RELEASE/topic.msgpack.gz         that topic, whole
+    kept/RELEASE/fields.json              names of what is kept by position: fields of groups and all that is in them
     kept/RELEASE/positions/               what a collector goes on from
     kept/RELEASE/notify/                  what a notifier goes on from
 
@@ -16,7 +17,7 @@ import gzip
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -26,10 +27,14 @@ from api.notify.state import Memory, StateFile
 from demo.broker import Broker
 from ingest.committed import SavedCommitted
 from ingest.identity import Saved
+from ingest.offline import tick
 from ingest.positions import Positions, SavedDirectory, Store
 from ingest.wire import batches
+from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.kafka.states import GroupState
 from kardia.observe import ObserverSettings
+from kardia.observe.keeping import KEPT as KEPT_BY_OBSERVER
+from kardia.observe.state.group import Group
 from spark_jobs import journal, state_codec
 from spark_jobs.journal import InMemory, Mark
 from spark_jobs.lane import Lane, Record
@@ -37,6 +42,9 @@ from spark_jobs.lane_model import ObserverFactory
 from tests.support.stories import lanes_of, read_live, stamps_of
 
 KEPT = Path(__file__).resolve().parent / "kept"
+KEPT_AT = "/var/lib/kardia"
+"""Where the job was, by what is kept of it."""
+
 TOPIC = "kept.events"
 LANES = 6
 FORMAT = b"msgpack/1"
@@ -50,7 +58,7 @@ STORIES: dict[str, dict[str, bool]] = {
     "k08_rebalance_timeout-4.1.2": {},
     "e04_share-4.4.0": {},
     "e05_streams-4.2.1": {},
-    "d04_asleep-4.4.0": {},
+    "d04_asleep-4.4.0": {"looks": True},
     "a01_changes-4.4.0": {"samples": True},
 }
 """Groups of every protocol, brokers of every dialect, one that stands still, samples of the admin API: story -> what of
@@ -96,15 +104,31 @@ def busiest(lanes: tuple[tuple[Any, ...], ...]) -> int:
 
 def in_batches(story: str, **read: bool) -> tuple[int, list[list[Record]]]:
     """The busiest lane of a story, as a job reads it that follows it: a batch a second."""
+    looks = read.pop("looks", False)
     lanes = lanes_of(story, **read)
     lane = busiest(lanes)
     found: list[list[Record]] = []
     offset = 0
-    for events in read_live(lanes[lane], 1_000, stamps_of(story)):
-        values = [value for value, _ in batches(events)]
+    for number, events in enumerate(read_live(lanes[lane], 1_000, stamps_of(story))):
+        values = [value for value, _ in batches([*events, *(looked(number, events) if looks else [])])]
         found.append([Record(offset + at, 0, FORMAT, value) for at, value in enumerate(values)])
         offset += len(values)
     return lane, found
+
+
+def looked(number: int, events: list[Event]) -> list[Event]:
+    """Ends of the partitions that groups have just committed to, a record beyond; the offsets topic is read so far."""
+    at_ms = max(event.logged_at_ms for event in events)
+    ends: dict[str, list[list[int]]] = {}
+    for event in events:
+        if event.kind == Kind.OFFSET_RECORD and event.detail is not None:
+            topic, partition, offset = (event.detail[name] for name in ("topic", "partition", "offset"))
+            ends.setdefault(topic, []).append([partition, 0, offset + 1, 0])
+    detail: dict[str, Any] = {"ends": [[topic, told] for topic, told in ends.items()]}
+    detail |= {} if number else {"begins": True}
+    place = (ALL_SHARDS, "offsets-topic/ends/a.0", number, number + 1)
+    read = tick("offsets-topic/offsets/all", number, number + 1, at_ms + 1, 0, 0, {}, at_ms + 1)
+    return [Event(int(Kind.ENDS), *place, at_ms, at_ms, at_ms, at_ms, detail=detail), read]
 
 
 def is_in_a_rebalance(lane: Lane) -> bool:
@@ -149,11 +173,11 @@ def keep_job(folder: Path) -> None:
                 stream_command(broker.bootstrap, TOPIC, home / "job", "--once"), {"KARDIA_STREAM_MAX_RECORDS": "40"}
             )
             assert done.returncode == 0, done.stderr
-        for text in (
-            *home.glob("job/tables/*/_delta_log/*.json"),
-            *home.glob("job/checkpoint/live/*/state/*/_metadata/*/*"),
-        ):
-            text.write_bytes(text.read_bytes().replace(place.encode(), b"/var/lib/kardia"))
+        for text in home.glob("job/tables/*/_delta_log/*.json"):
+            text.write_bytes(text.read_bytes().replace(place.encode(), KEPT_AT.encode()))
+        for text in home.glob("job/checkpoint/live/*/state/*/_metadata/*/[0-9]*"):
+            text.write_bytes(text.read_bytes().replace(place.encode(), KEPT_AT.encode()))
+            (text.parent / f".{text.name}.crc").unlink()  # without it there is nothing to check against
         with (
             gzip.GzipFile(folder / "job.tar.gz", "wb", mtime=0) as packed,
             tarfile.open(fileobj=packed, mode="w") as tar,
@@ -195,9 +219,28 @@ def keep_notifier(folder: Path) -> None:
     (folder / "notify.lock").unlink()
 
 
+def by_position() -> dict[str, list[str]]:
+    """Names of the fields of everything that the state keeps without them: type -> names, in the order of the bytes."""
+    found: dict[str, list[str]] = {}
+    waiting: list[Any] = [Group, *KEPT_BY_OBSERVER.values()]
+    while waiting:
+        one = waiting.pop()
+        waiting += get_args(one)
+        if isinstance(one, type) and hasattr(one, "__annotations__") and one.__name__ not in found and one is not Event:
+            hints = {name: kind for name, kind in get_type_hints(one).items() if get_origin(kind) is not ClassVar}
+            names = getattr(one, "_fields", getattr(one, "__struct_fields__", ()))
+            if names:
+                found[one.__name__] = list(names)
+                waiting += hints.values()
+    return dict(sorted(found.items()))
+
+
 def main() -> None:
     """Keep everything."""
     folder = KEPT / str(state_codec.VERSION)
+    fields = folder / "fields.json"
+    fields.parent.mkdir(parents=True, exist_ok=True)
+    fields.write_bytes(msgspec.json.format(msgspec.json.encode(by_position())) + b"\n")
     for story, read in STORIES.items():
         write(folder / "lanes" / f"{story}.msgpack.gz", keep_lane(story, **read))
     keep_positions(folder / "positions")

@@ -57,6 +57,7 @@ UNUSUAL = 10.0
 """A silence of so many usual gaps is not chance: where lines come at random, one gap in 20,000 is that long."""
 
 COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
+"""Counts of a stream that no row of `progress` has told yet: one without a tick waits with them."""
 
 
 def effect_at(event: Event) -> float:
@@ -162,10 +163,6 @@ class Stream:
     def covers(self, at: float) -> bool:
         """Whether lines about an instant are read."""
         return self.begins_at <= at and not 0 <= self.ends_at <= at
-
-    def untold(self) -> list[int]:
-        """Counts that no row of `progress` has told yet: a stream without a tick waits with them."""
-        return [int(getattr(self, name)) for name in COUNTS]
 
     def clear(self) -> None:
         self.events = self.duplicates = self.lines = self.ignored = self.rejected = self.gaps = 0

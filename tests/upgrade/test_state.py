@@ -1,0 +1,121 @@
+"""State that a release before has saved: read, gone on from, and nothing is begun anew.
+
+Goal: a job that is upgraded in the middle of a rebalance gives the rows of one that was not. Method: lanes as those
+releases have written them (`keep`), in groups of every protocol; the rest of their stories goes through this version,
+and must give the rows that this version gives where it has read all of it.
+"""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kardia.observe import ObserverSettings
+from spark_jobs import journal, state_codec
+from spark_jobs.errors import StateError
+from spark_jobs.journal import InMemory
+from spark_jobs.lane import Lane
+from spark_jobs.lane_model import ObserverFactory, Rows
+from tests.upgrade.keep import KEPT, LANES, TOPIC, KeptLane, by_position
+
+RELEASES = sorted(folder.name for folder in KEPT.iterdir())
+LANES_KEPT = sorted(KEPT.glob("*/lanes/*"))
+FACTORY = ObserverFactory(ObserverSettings("test"))
+
+
+@cache
+def kept_in(path: Path) -> KeptLane:
+    """A lane as it was kept."""
+    return msgspec.msgpack.decode(gzip.decompress(path.read_bytes()), type=KeptLane)
+
+
+def begin(kept: KeptLane) -> Lane:
+    """The lane before its first record."""
+    return Lane(FACTORY, TOPIC, kept.lane, LANES)
+
+
+@cache
+def unbroken(path: Path) -> tuple[Rows, ...]:
+    """Rows of each batch after the cut, where this version has read all."""
+    kept = kept_in(path)
+    lane = begin(kept)
+    rows = [lane.step(records) for records in kept.batches]
+    return tuple(rows[kept.cut :])
+
+
+def named(path: Path) -> str:
+    """A kept file as the name of a test."""
+    return f"{path.parent.parent.name}-{path.name.partition('.msgpack')[0]}"
+
+
+def test_every_release_since_the_oldest_is_kept() -> None:
+    assert [str(version) for version in range(state_codec.OLDEST, state_codec.VERSION)] == RELEASES
+
+
+@pytest.mark.parametrize("path", LANES_KEPT, ids=named)
+def test_a_base_of_a_release_before_goes_on(path: Path) -> None:
+    kept = kept_in(path)
+    lane = begin(kept)
+    lane.load(kept.state)
+    assert tuple(lane.step(records) for records in kept.batches[kept.cut :]) == unbroken(path)
+
+
+@pytest.mark.parametrize("path", LANES_KEPT, ids=named)
+def test_a_store_of_a_release_before_goes_on_and_is_of_this_one_then(path: Path) -> None:
+    kept = kept_in(path)
+    store = InMemory()
+    store.said, store.pieces, store.steps = kept.mark, dict(kept.pieces), dict(kept.steps)
+    read = journal.read(store, lambda: begin(kept))
+    rows = []
+    for number, records in enumerate(kept.batches[kept.cut :]):
+        rows.append(read.lane.step(records))
+        journal.write(store, read, records, b"%16d" % number, journal.MIN_BYTES)
+        assert store.said is not None
+        assert store.said.version == state_codec.VERSION
+        read = journal.read(store, lambda: begin(kept))
+    assert tuple(rows) == unbroken(path)
+
+
+def test_there_is_an_open_rebalance_of_each_protocol() -> None:
+    """Else the tests above say nothing of what is held then."""
+    found: set[str] = set()
+    for path in LANES_KEPT:
+        lane = begin(kept_in(path))
+        lane.load(kept_in(path).state)
+        groups: list[Any] = list(lane.model.groups.values())  # type: ignore[attr-defined]
+        found |= {one.protocol for one in groups if one.rebalance is not None}
+        found |= {one.protocol for one in groups if one.modern is not None and one.modern.bumps}
+    assert found >= {"classic", "consumer", "share", "streams"}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_fields_that_are_kept_by_position_stay_where_they_are(release: str) -> None:
+    """One that has come since stands behind them, with a default. Where a step of `state_codec.STEPS` moves fields, it
+    does so here as well."""
+    before = msgspec.json.decode((KEPT / release / "fields.json").read_bytes(), type=dict[str, list[str]])
+    now = by_position()
+    assert {name: now.get(name, [])[: len(fields)] for name, fields in before.items()} == before
+
+
+def test_state_of_a_later_release_is_refused_in_words() -> None:
+    """Whoever goes back to a release before is told what leads back."""
+    later = bytes((state_codec.VERSION + 1,)) + b"\x94"
+    with pytest.raises(StateError, match=r"a later Kardia has written it.*start the later Kardia again; or restore"):
+        state_codec.decode(later, "lane 0")
+
+
+def test_state_of_no_release_that_is_read_is_refused_in_words() -> None:
+    with pytest.raises(StateError, match=r"by way of a release that reads it; or rebuild: .*--new-generation"):
+        state_codec.decode(bytes((state_codec.OLDEST - 1,)), "lane 0")
+
+
+@pytest.mark.parametrize("version", range(state_codec.OLDEST, state_codec.VERSION))
+def test_what_a_step_cannot_read_is_damage(version: int) -> None:
+    damaged = state_codec.encode(state_codec.LaneState(0, 0.0, {}, {"streams": 3}))
+    with pytest.raises(StateError, match=r"saved state is damaged"):
+        state_codec.decode(bytes((version,)) + damaged[1:], "lane 0")
