@@ -229,6 +229,65 @@ Incident = shape(
 )
 
 
+class Lost(Answer):
+    """A member that was taken away from its group."""
+
+    href: str
+    member_id: str
+    client_id: str | None
+    ended_at_ms: int = Field(description="when the membership ended")
+    ended_at: str | None
+    end_cause: str = Field(description="what ended it")
+    certainty: str
+
+
+class Longest(Answer):
+    """The longest rebalance of a group in a stretch of time."""
+
+    started_at_ms: int = Field(description="when it began")
+    started_at: str | None
+    duration_ms: int = Field(description="how long it lasted")
+    trigger: str = Field(description="what began it")
+    certainty: str
+    waited_for: str | None = Field(description="member id that it waited for longest; null if for nobody")
+    waited_for_client_id: str | None = Field(description="its client.id; null if not known")
+    waited_ms: int | None = Field(description="how long it waited for it")
+
+
+class GroupIncidents(Answer):
+    """What a group went through in a stretch of time."""
+
+    href: str
+    group_id: str
+    first_at_ms: int = Field(description="when the first of it happened")
+    first_at: str | None
+    last_at_ms: int = Field(description="when the last of it happened")
+    last_at: str | None
+    evictions: int = Field(description="members that it lost against their will")
+    ends: dict[str, int] = Field(description="ended memberships by cause")
+    evicted: list[Lost] = Field(description="the latest of those it lost against their will, in order of time")
+    rebalances: int = Field(description="rebalances that began or lasted in it")
+    rebalancing_ms: int = Field(description="what those that are over lasted, together")
+    triggers: dict[str, int] = Field(description="rebalances by what began them")
+    longest: Longest | None = Field(description="of those that are over")
+
+
+Incidents = shape(
+    "Incidents",
+    Fresh,
+    {
+        "from_ms": (int | None, ...),
+        "from": (str | None, ...),
+        "to_ms": (int | None, ...),
+        "to": (str | None, ...),
+        "groups_known": (int, Field(description="groups of the cluster, also those of which nothing is told")),
+        "incidents": (list[GroupIncidents], Field(description="the worst first")),
+        "left_off": (int, Field(description="groups beyond `limit`")),
+    },
+    "What the groups of a cluster went through in a stretch of time, the worst first.",
+)
+
+
 class Lane(Answer):
     """A member as a lane of a picture."""
 

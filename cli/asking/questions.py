@@ -24,6 +24,9 @@ LIVES_MAX = 20
 
 CANDIDATES_MAX = 5
 
+HOUR_MS = 3_600_000
+"""What people look at after an alert."""
+
 
 class Questions:
     """Questions about one cluster."""
@@ -147,6 +150,27 @@ class Questions:
         """Incident report of a group."""
         self.group(group_id)
         return self._answers.get(f"{self._of(group_id)}/incident", _times(from_ms, to_ms))
+
+    def incidents(self, from_ms: int | None, to_ms: int | None) -> dict[str, Any]:
+        """What all groups went through, the worst first. Of tables that are still written the last hour, where no begin
+        is given; of an archive all of it."""
+        freshness = self.freshness()
+        reached_ms = freshness["complete_as_of_ms"]
+        if from_ms is None and not _is_archive(freshness) and reached_ms is not None:
+            from_ms = max(0, (reached_ms if to_ms is None else to_ms) - HOUR_MS)
+        return self._answers.get(f"{self._root}/incidents", _times(from_ms, to_ms) | {"limit": ROWS_MAX})
+
+    def gone_through(self) -> dict[str, dict[str, Any]] | None:
+        """What each group of an archive went through, by its id; None of tables that are still written, and where there
+        is more than one answer may read."""
+        if not _is_archive(self.freshness()):
+            return None
+        try:
+            return {one["group_id"]: one for one in self.incidents(None, None)["incidents"]}
+        except QuestionError as error:
+            if error.code != "range_too_wide":
+                raise
+            return None
 
     def members(self, group_id: str, rows_max: int = PAGES_MAX * ROWS_MAX) -> tuple[list[dict[str, Any]], bool]:
         """Present members of a group, and whether there are more."""
@@ -297,6 +321,11 @@ class Questions:
             f"member id, a client.id or a static id, {_expected(near, 'of which there is none')}; "
             f"`kardia group` lists its members."
         )
+
+
+def _is_archive(freshness: dict[str, Any]) -> bool:
+    """Whether nobody writes these tables any more: a job that is down for a while comes back sooner."""
+    return bool(freshness["stale"]) and (freshness["age_ms"] or 0) > HOUR_MS
 
 
 def _times(from_ms: int | None, to_ms: int | None) -> Params:

@@ -41,10 +41,9 @@ def fresh(freshness: Answer) -> Text:
     reached_ms, age_ms = freshness["complete_as_of_ms"], freshness["age_ms"]
     if reached_ms is None:
         return Text("Nothing has been read yet.", style="yellow")
-    text = f"Complete up to {words.instant(reached_ms)}, {words.span(age_ms)} ago."
     if freshness["stale"]:
-        text += " The tables are behind: nothing counts down, because the silence since then is not the members'."
-    return Text(text, style="yellow" if freshness["stale"] else "dim")
+        return Text(f"The logs were read up to {words.instant(reached_ms)}; this is the state then.", style="yellow")
+    return Text(f"The logs were read up to {words.instant(reached_ms)}, {words.span(age_ms)} ago.", style="dim")
 
 
 REQUEST_LOG_RUNG = 5
@@ -73,6 +72,32 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
             Text("-" if last is None else f"{words.instant(last['started_at_ms'])} {words.name(last['trigger'])}"),
         ]
         table.add_row(*cells[: len(table.columns) - lowered], *([_number(row["rung"])] if lowered else []))
+    return Pile(table, Text("There are more; --search, --state and --limit choose.", style="dim")) if more else table
+
+
+def groups_of_archive(rows: list[Answer], more: bool, gone_through: dict[str, Answer]) -> RenderableType:
+    """Groups, one per line, with what each went through: how they were at the end of a log says nothing of it."""
+    table = _table("GROUP", "EVICTED", "OTHER ENDS", "REBALANCES", "REBALANCING", "MEMBERS", "STATE")
+    table.add_column(_unit_heading(row["protocols"] for row in rows), justify="right", no_wrap=True)
+    table.add_column("LAST REBALANCE", no_wrap=True)
+    for row in rows:
+        last, one = row["last_rebalance"], gone_through.get(row["group_id"])
+        evicted, ends, rebalances, lasted = (
+            (one["evictions"], sum(one["ends"].values()), one["rebalances"], one["rebalancing_ms"])
+            if one is not None
+            else (0, 0, 0, 0)
+        )
+        table.add_row(
+            _name(row["group_id"]),
+            Text(str(evicted), style="bold red" if evicted else "dim"),
+            _number(ends - evicted),
+            _number(rebalances),
+            Text(words.span(lasted) if lasted else "-"),
+            _number(row["members"]["total"]),
+            _name(row["state"]),
+            _number(row["generation_id"]),
+            Text("-" if last is None else f"{words.instant(last['started_at_ms'])} {words.name(last['trigger'])}"),
+        )
     return Pile(table, Text("There are more; --search, --state and --limit choose.", style="dim")) if more else table
 
 

@@ -85,7 +85,11 @@ def groups(
                 typer.echo(words.name(row["group_id"], 40_000))
         else:
             console, freshness = stdout(), questions.freshness()
-            console.print(shown.groups(rows, more, stale=freshness["stale"]))
+            gone_through = questions.gone_through()
+            if gone_through is None:
+                console.print(shown.groups(rows, more, stale=freshness["stale"]))
+            else:
+                console.print(shown.groups_of_archive(rows, more, gone_through))
             console.print(shown.fresh(freshness))
 
 

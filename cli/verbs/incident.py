@@ -1,4 +1,7 @@
-"""`kardia incident`: everything about a group in a stretch of time, as Markdown for a ticket or as JSON."""
+"""`kardia incident`: everything about a group in a stretch of time, as Markdown for a ticket or as JSON.
+
+Without a group: what all of them went through.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ from typing import Annotated
 import typer
 
 from cli.asking.asking import (
+    AnyGroupArgument,
     ApiOption,
     ClusterOption,
     FromOption,
-    GroupArgument,
     TablesOption,
     TimezoneOption,
     TokenOption,
     ToOption,
+    all_groups,
     asking,
     print_json,
     print_yaml,
@@ -36,7 +40,7 @@ COMMAND = GroupEitherWay
 
 
 def incident(
-    group: GroupArgument,
+    group: AnyGroupArgument = None,
     from_: FromOption = None,
     to: ToOption = None,
     output: Annotated[ReportOutput, typer.Option("-o", "--output", help="Form of the report.")] = ReportOutput.MARKDOWN,
@@ -48,12 +52,17 @@ def incident(
 ) -> None:
     """Report what happened to a group: timeline, evictions, rebalances, deadlines, settings and what is odd about them.
 
-    Without --from and --to it is about the last hour that was read.
+    Without a GROUP it tells what all groups went through, the worst first. Without --from and --to it is about the last
+    hour that was read, or, of all groups in an archive, about all of it.
     """
     with asking("incident", tables, api, token_file, cluster, timezone) as questions:
         from kardia.story.report import markdown
 
-        found = questions.incident(group, *range_options(questions, from_, to))
+        times = range_options(questions, from_, to)
+        if group is None:
+            all_groups(questions, *times, None if output is ReportOutput.MARKDOWN else output.value, tables, api)
+            return
+        found = questions.incident(group, *times)
         if output is ReportOutput.JSON:
             print_json(found)
         elif output is ReportOutput.YAML:

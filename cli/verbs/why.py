@@ -1,4 +1,7 @@
-"""`kardia why`: the last rebalance or eviction of a group in a few sentences."""
+"""`kardia why`: the last rebalance or eviction of a group in a few sentences.
+
+Without a group: what all of them went through.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ from typing import Annotated
 import typer
 
 from cli.asking.asking import (
+    AnyGroupArgument,
     ApiOption,
     AtOption,
     ClusterOption,
-    GroupArgument,
     TablesOption,
     TextOutput,
     TimezoneOption,
     TokenOption,
+    all_groups,
     asking,
     instant_option,
     print_as,
@@ -26,7 +30,7 @@ COMMAND = GroupEitherWay
 
 
 def why(
-    group: GroupArgument,
+    group: AnyGroupArgument = None,
     at: AtOption = None,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Name below each sentence the rows and lines that it rests on.")
@@ -38,12 +42,18 @@ def why(
     token_file: TokenOption = None,
     timezone: TimezoneOption = None,
 ) -> None:
-    """Tell why a group rebalanced or lost a member, the last time before now or before --at."""
+    """Tell why a group rebalanced or lost a member, the last time before now or before --at.
+
+    Without a GROUP it tells what all groups went through in the hour before, the worst first.
+    """
     with asking("why", tables, api, token_file, cluster, timezone) as questions:
         from cli.output.telling import show, show_rung
         from kardia import story
 
         at_ms = instant_option(questions, "--at", at)
+        if group is None:
+            all_groups(questions, None, at_ms, None if output is TextOutput.TEXT else output.value, tables, api)
+            return
         told = story.why(questions.material(group, at_ms, None, events=evidence), at_ms=at_ms)
         if output is TextOutput.TEXT:
             show(stdout(), told, with_evidence=evidence)

@@ -1,0 +1,141 @@
+"""What each group of a cluster went through in a stretch of time: whom it lost and why, how often and how long it
+rebalanced. Standing rows of two tables, added up by group; the stories of single groups are told elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from api.answers import answers
+from api.files.files import Bound
+from api.files.reader import TableReader
+from api.past.archive import bounded
+from api.present.standing import Standing
+from kardia.instants import to_rfc3339
+from kardia.tables import EVICTION_CAUSES, TABLES
+
+NAMED_MAX = 5
+"""Members that are named of those that a group lost, the latest."""
+
+
+class Stretch(NamedTuple):
+    """From (inclusive) to (exclusive), either may be open, and up to which batch."""
+
+    cluster_id: str
+    from_ms: int | None
+    to_ms: int | None
+    batch_id: int
+
+
+class _Group:
+    """What is added up of one group."""
+
+    def __init__(self) -> None:
+        self.ended: list[Any] = []
+        self.rebalances: list[Any] = []
+        self.clients: dict[str, str | None] = {}
+        """Member id -> client.id."""
+
+
+def incidents(readers: Mapping[str, TableReader], stretch: Stretch, max_rows: int) -> list[dict[str, Any]]:
+    """Groups of which something is told, the worst first: those that lost most members against their will, then those
+    that rebalanced longest, then most often."""
+    groups: dict[str, _Group] = {}
+    for row in _standing(readers["members"], stretch, "known_at_ms", "joined_at_ms", max_rows):
+        group = groups.setdefault(row.group_id, _Group())
+        group.clients[row.member_id] = row.client_id
+        if row.ended_at_ms is not None and _within(row.ended_at_ms, stretch):
+            group.ended.append(row)
+    for row in _standing(readers["rebalances"], stretch, "known_at_ms", "started_at_ms", max_rows):
+        if row.completed_at_ms is None or stretch.from_ms is None or row.completed_at_ms >= stretch.from_ms:
+            groups.setdefault(row.group_id, _Group()).rebalances.append(row)
+    found = [
+        _told(stretch.cluster_id, group_id, group)
+        for group_id, group in groups.items()
+        if group.ended or group.rebalances
+    ]
+    found.sort(key=lambda one: (-one["evictions"], -one["rebalancing_ms"], -one["rebalances"], one["group_id"]))
+    return found
+
+
+def _told(cluster_id: str, group_id: str, group: _Group) -> dict[str, Any]:
+    group.ended.sort(key=lambda row: (row.ended_at_ms, row.member_id))
+    evicted = [row for row in group.ended if row.end_cause in EVICTION_CAUSES]
+    lasted = {id(row): row.completed_at_ms - row.started_at_ms for row in group.rebalances if row.completed_at_ms}
+    longest = max(group.rebalances, key=lambda row: lasted.get(id(row), -1), default=None)
+    if longest is not None and id(longest) not in lasted:
+        longest = None
+    instants = [row.ended_at_ms for row in group.ended] + [row.started_at_ms for row in group.rebalances]
+    return {
+        "href": answers.group_href(cluster_id, group_id),
+        "group_id": group_id,
+        "first_at_ms": min(instants),
+        "first_at": to_rfc3339(min(instants)),
+        "last_at_ms": max(instants),
+        "last_at": to_rfc3339(max(instants)),
+        "evictions": len(evicted),
+        "ends": dict(Counter(row.end_cause for row in group.ended).most_common()),
+        "evicted": [
+            {
+                "href": answers.member_href(cluster_id, group_id, row.member_id),
+                "member_id": row.member_id,
+                "client_id": row.client_id,
+                "ended_at_ms": row.ended_at_ms,
+                "ended_at": to_rfc3339(row.ended_at_ms),
+                "end_cause": row.end_cause,
+                "certainty": row.certainty,
+            }
+            for row in evicted[-NAMED_MAX:]
+        ],
+        "rebalances": len(group.rebalances),
+        "rebalancing_ms": sum(lasted.values()),
+        "triggers": dict(Counter(row.trigger for row in group.rebalances).most_common()),
+        "longest": None if longest is None else _longest(longest, lasted[id(longest)], group.clients),
+    }
+
+
+def _longest(row: Any, duration_ms: int, clients: Mapping[str, str | None]) -> dict[str, Any]:
+    waited = max(row.stragglers or (), key=lambda entry: entry["waited_ms"] or 0, default=None)
+    return {
+        "started_at_ms": row.started_at_ms,
+        "started_at": to_rfc3339(row.started_at_ms),
+        "duration_ms": duration_ms,
+        "trigger": row.trigger,
+        "certainty": row.certainty,
+        "waited_for": None if waited is None else waited["member_id"],
+        "waited_for_client_id": None if waited is None else clients.get(waited["member_id"]),
+        "waited_ms": None if waited is None else waited["waited_ms"],
+    }
+
+
+def _within(at_ms: int, stretch: Stretch) -> bool:
+    return (stretch.from_ms is None or at_ms >= stretch.from_ms) and (stretch.to_ms is None or at_ms < stretch.to_ms)
+
+
+def _standing(reader: TableReader, stretch: Stretch, lower: str, upper: str, max_rows: int) -> Iterator[Any]:
+    """Rows of the cluster that may tell of the stretch: known no earlier than its begin, of what began before its end.
+    Neither bound separates a row from the one that corrects it."""
+    where = (ds.field("cluster_id") == stretch.cluster_id) & (ds.field("batch_id") <= stretch.batch_id)
+    files = []
+    if stretch.from_ms is not None:
+        where &= ds.field(lower) >= stretch.from_ms
+        files.append(Bound(lower, ">=", stretch.from_ms))
+    if stretch.to_ms is not None:
+        where &= ds.field(upper) < stretch.to_ms
+        files.append(Bound(upper, "<", stretch.to_ms))
+
+    def take(chunks: Iterator[pa.Table]) -> list[Any]:
+        standing, seen = Standing(TABLES[reader.name]), 0
+        for chunk in chunks:
+            seen += chunk.num_rows
+            bounded(seen, max_rows, reader.name)
+            for row in reader.rows(chunk):
+                standing.fold(row)
+        return list(standing.rows())
+
+    yield from reader.scan(where, files, take)

@@ -1,0 +1,30 @@
+"""All groups' incidents on a terminal: a group's name, what it went through below it, and how to ask on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from kardia.story import incidents, words
+
+SHOWN_MAX = 20
+"""Groups that are shown; the rest is counted."""
+
+
+def show(console: Console, answer: dict[str, Any], where: str) -> None:
+    """Print them; `where` is what a next command needs to ask the same tables."""
+    found = answer["incidents"]
+    console.print(Text(incidents.title(answer), style="bold"))
+    for one in found[:SHOWN_MAX]:
+        console.print()
+        console.print(Text(words.name(one["group_id"]), style="bold red" if one["evictions"] else "bold"))
+        for sentence in incidents.told(one):
+            console.print(Text(f"  {sentence}"))
+    more = len(found) - SHOWN_MAX + answer["left_off"]
+    if more > 0:
+        console.print(Text(f"\n{words.count(more, 'more group')}; -o json has them.", style="dim"))
+    if found:
+        worst = words.name(found[0]["group_id"])
+        console.print(Text(f"\nNext: kardia why {worst}{where}; kardia explain {worst}{where}", style="dim"))
