@@ -13,6 +13,7 @@ from pathlib import Path
 from ingest.archives.envelopes import form_of, has_plain_lines
 from ingest.archives.opened import packing_of
 from ingest.errors import SettingsError
+from ingest.layouts.recogniser import layouts
 
 HEAD_BYTES = 64 * 1024
 """So much of a file shows its form: a container runtime cuts lines at 16 KiB."""
@@ -25,7 +26,7 @@ NEXT = (
 )
 
 
-def why_not(path: Path) -> str | None:
+def why_not(path: Path, log_pattern: str = "") -> str | None:
     """What a file is that cannot be followed; empty if it can, None while too little is written to tell. Raises
     OSError."""
     if packing_of(path) is not None:
@@ -34,14 +35,18 @@ def why_not(path: Path) -> str | None:
         head = opened.read(HEAD_BYTES)
     if b"\n" not in head and len(head) < HEAD_BYTES:
         return None
-    form = None if has_plain_lines(head) else form_of(head)  # an id with line breaks forges lines, never all of them
+    if has_plain_lines(head):  # an id with line breaks forges lines, never all of them
+        return ""
+    form = form_of(head, layouts(log_pattern))
     return "" if form is None else f"the lines of this log are wrapped ({form.name})"
 
 
 class Followable:
     """Looks at each log once, as soon as there is something in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, log_pattern: str = "") -> None:
+        """`log_pattern`: conversion pattern of the logs."""
+        self._log_pattern = log_pattern
         self._known: set[Path] = set()
         self._left_out: set[Path] = set()
 
@@ -50,7 +55,7 @@ class Followable:
         if path in self._known:
             return
         try:
-            found = why_not(path)
+            found = why_not(path, self._log_pattern)
         except OSError:
             return  # who follows it says so
         if found is None:

@@ -301,6 +301,7 @@ GAP_REASONS = (
 REJECT_REASONS = (
     "unknown_shape",
     "unknown_sentence",
+    "unknown_layout",
     "bad_json",
     "bad_encoding",
     "bad_timestamp",

@@ -8,54 +8,65 @@ Truth, all of it documented by those who write the forms: Docker's json-file dri
 without line end goes on), the CRI log format of Kubernetes (`TIME STREAM TAG TEXT`, tag P goes on, F ends), systemd's
 Journal Export Format and `journalctl -o json` (a field that is not UTF-8 is a list of bytes; one over 4,096 bytes is
 null without `--all`; `_LINE_BREAK=line-max` goes on), the Elastic Common Schema, `logcli -o jsonl`. Text
-with a prefix has no form of its own: what stands before the broker's stamp is left out (`journalctl`, `docker compose
-logs`, `kubectl logs --timestamps --prefix`, `logcli`, syslog).
+with a prefix has no form of its own: what stands before the broker's own part is left out (`journalctl`, `docker
+compose logs`, `kubectl logs --timestamps --prefix`, `logcli`, syslog, columns of an export). What the broker's own
+layout is, `ingest.layouts` knows.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
 from ingest.dialects import MAX_LINE_BYTES
+from ingest.layouts.recogniser import Layouts
 
 MAX_ENTRY_BYTES = 8 * MAX_LINE_BYTES
 """Longest entry read. JSON writes a byte as six at worst (`\\u001b`), and what stands around the text has some kB."""
 
-MESSAGE_FIELDS = ("MESSAGE", "log", "line", "event.original", "message", "msg", "_raw", "textPayload", "body")
+MESSAGE_FIELDS = (
+    *("MESSAGE", "log", "line", "event.original", "message", "msg", "_raw", "textPayload", "body"),
+    *("@message", "Message", "short_message"),
+)
 """Names under which the text of a line is looked for, the surer ones first: the journal; Docker, Fluent Bit; Loki; what
-Elastic's agents keep of the original; Filebeat, Vector, Logstash; Splunk; Google Cloud; OpenTelemetry."""
+Elastic's agents keep of the original; Filebeat, Vector, Logstash; Splunk; Google Cloud; OpenTelemetry; CloudWatch,
+GELF."""
 
 ORIGIN_FIELDS = (
     ("kubernetes.pod.name", "kubernetes.pod_name", "labels.pod", "labels.pod_name", "stream.pod", "pod", "pod_name"),
     ("resource.labels.pod_name", "k8s.pod.name", "resource.k8s.pod.name", "CONTAINER_NAME", "container.name"),
     ("host.name", "host.hostname", "hostname", "_HOSTNAME", "labels.hostname", "labels.host", "labels.instance"),
-    ("host", "agent.hostname", "agent.name", "instance", "resource.host.name", "logStreamName"),
+    ("host", "agent.hostname", "agent.name", "instance", "resource.host.name", "logStreamName", "@logStream"),
+    ("source_host",),
 )
 """Names under which the writer of a line is looked for. A pod says more than its host, on which others may run."""
 
 UNIT_FIELD = "_SYSTEMD_UNIT"
 """Beside the host: two brokers of one machine are two units."""
 
-_TIME_FIELDS = ("@timestamp", "timestamp", "time", "instant")
-_LEVEL_FIELDS = ("log.level", "level", "levelname")
-_LOGGER_FIELDS = ("log.logger", "logger_name", "loggerName", "logger")
+_TIME_FIELDS = ("instant", "timeMillis", "@timestamp", "timestamp", "time")
+_LEVEL_FIELDS = ("log.level", "level", "levelname", "severity")
+_LOGGER_FIELDS = ("log.logger", "logger_name", "loggerName", "logger", "_logger")
 
 _STAMPED = re.compile(rb"\s*\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}")
-MAX_PREFIX_BYTES = 512
-"""Bytes in which the broker's own stamp and level stand behind a prefix: labels of Loki are the longest."""
-
-_STAMP = rb"\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}[,.][0-9]{3,9}\S* +"
-_LEVEL = rb"(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
-_OWN = re.compile(rb"\s*" + _STAMP + _LEVEL)
-_OWN_WITHIN = re.compile(_STAMP + _LEVEL)
+_OWN = re.compile(
+    rb"\s*\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}[,.][0-9]{3,9}\S* +"
+    rb"(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
+)
+"""How a line begins that nothing stands before."""
+_MARKS = re.compile(rb"[\s>*+#`'\"-]*")
+"""Indents, and marks of Markdown: no prefix that says who wrote."""
 _NAME = re.compile(rb"[@\w.\- ]{1,80}")
-_QUOTED = re.compile(rb'(?:^|,)"' + _STAMP + _LEVEL)
 _VARIES = re.compile(
     rb"\x1b\[[0-9;]*[A-Za-z]|<[0-9]{1,3}>|[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(?:[.,][0-9]+)?(?:Z|[+-][0-9:]{4,5})?|"
     rb"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\s|"
@@ -64,7 +75,7 @@ _VARIES = re.compile(
 )
 """What changes from line to line in a prefix: colours, priority, times, the process id. What is left says who wrote."""
 
-_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3,9}(?:Z|[+-][0-9]{2}:?[0-9]{2})")
+_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}[.,][0-9]{3,9}(?:Z|[+-][0-9]{2}:?[0-9]{2})")
 _CRI = re.compile(
     rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2}) (stdout|stderr) ([FP])[^ ]* ?"
 )
@@ -115,7 +126,7 @@ class Form(NamedTuple):
 Reader = Callable[[bytes], Entry | Refusal | None]
 
 
-def form_of(head: bytes, message_field: str = "") -> Form | None:
+def form_of(head: bytes, layouts: Layouts, message_field: str = "") -> Form | None:
     """The form of a file by its head, None for plain lines. `message_field` overrides `MESSAGE_FIELDS`."""
     lines = [line for line in head.split(b"\n") if line.strip()]
     if not lines:
@@ -126,24 +137,31 @@ def form_of(head: bytes, message_field: str = "") -> Form | None:
     if _EXPORTED.match(first) and b"\n" in head:
         return Form("journal export", _read_export)
     if not first.startswith(b"{"):
-        prefixed = _is_prefixed(lines) and not is_csv(head)
-        return Form("text with a prefix", _by_line(_read_prefixed)) if prefixed else None
+        column = message_column(head, layouts, message_field)
+        if column:
+            return Form(f"CSV, {column}", partial(_read_csv, column))
+        prefixed = _is_prefixed(lines, layouts)
+        return Form("text with a prefix", _by_line(partial(_read_prefixed, layouts))) if prefixed else None
     documents = [document for line in lines[:2_000] if isinstance(document := _document(line), dict)]
     if documents and {"log", "stream", "time"} <= documents[0].keys() <= {"log", "stream", "time", "attrs"}:
         return Form("json-file", _by_line(_read_json_file), tells_origin=False)
-    field = message_field or _best_field(documents)
-    return Form(f"JSON, {field}", _by_line(_JsonEntries(field).read)) if field else None
+    field = message_field or _best_field(documents, layouts)
+    return Form(f"JSON, {field}", _by_line(_JsonEntries(field, layouts).read)) if field else None
 
 
-def _best_field(documents: list[dict[str, Any]]) -> str:
+def _best_field(documents: list[dict[str, Any]], layouts: Layouts) -> str:
     """The field that holds lines of a log most often; "" if none does."""
     counts: Counter[str] = Counter()
     for document in documents:
         for name in MESSAGE_FIELDS:
             text = _text(_field(_body(document), name))
-            if isinstance(text, bytes) and (_STAMPED.match(text) or _rebuilt(_body(document), text) is not None):
+            if isinstance(text, bytes) and (_is_stamped(text, layouts) or _rebuilt(_body(document), text) is not None):
                 counts[name] += 1
     return max(MESSAGE_FIELDS, key=lambda name: counts[name]) if counts else ""
+
+
+def _is_stamped(text: bytes, layouts: Layouts) -> bool:
+    return _STAMPED.match(text) is not None or layouts.laid(text) is not None
 
 
 def plain_lines(opened: BinaryIO) -> Iterator[Placed]:
@@ -178,11 +196,71 @@ def _read_cri(line: bytes) -> Entry | Refusal:
     return Entry(line[match.end() :], "", match[1].decode(), match[2] == b"P")
 
 
-def is_csv(head: bytes) -> bool:
-    """Whether fields of which one is a line of a broker in quotes follow a line of their names."""
-    first, _, rest = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
-    names = first.replace(b'"', b"").strip().split(b",")
-    return all(_NAME.fullmatch(name) for name in names) and _QUOTED.search(rest, 0, 4_096) is not None
+def message_column(head: bytes, layouts: Layouts, message_field: str = "") -> str:
+    """The column of a file with commas or semicolons that holds a line of a broker; "" if it is no such file."""
+    text = head[: 1 << 20].decode("utf-8-sig", "replace")
+    try:
+        rows = list(islice(csv.reader(io.StringIO(text), _dialect_of(head)), 200))
+    except csv.Error:
+        return ""
+    names = rows[0] if rows else []
+    if len(names) < 2 or not all(_NAME.fullmatch(name.encode()) for name in names):
+        return ""
+    if message_field in names:
+        return message_field
+    whole = [row for row in rows[1:] if len(row) == len(names)]
+    for number, name in enumerate(names):
+        lines = sum(_is_alone(row[number].encode("utf-8", "replace"), layouts) for row in whole)
+        if 2 * lines > len(rows) - 1:
+            return name
+    return ""
+
+
+def _is_alone(text: bytes, layouts: Layouts) -> bool:
+    """Whether a field holds a line of a broker and nothing before it."""
+    return _prefix(text, layouts) == b""
+
+
+def _dialect_of(head: bytes) -> type[csv.Dialect]:
+    first = head.partition(b"\n")[0]
+
+    class Export(csv.excel):
+        delimiter = max(",;\t", key=lambda one: first.count(one.encode()))
+
+    return Export
+
+
+def _read_csv(column: str, opened: BinaryIO) -> Iterator[Placed]:
+    """Rows; a field in quotes may hold line ends."""
+    at = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal at
+        while line := opened.readline(MAX_ENTRY_BYTES):
+            at += len(line)
+            yield line.decode("utf-8-sig" if at == len(line) else "utf-8", "surrogateescape")
+
+    csv.field_size_limit(MAX_ENTRY_BYTES)
+    source = lines()
+    first = next(source, "")
+    dialect = _dialect_of(first.encode("utf-8", "surrogateescape"))
+    names = next(csv.reader([first], dialect), [])
+    start = at
+    rows = csv.reader(source, dialect)
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield Placed(Refusal("unknown_shape", f"a row of CSV: {error}"[:200]), start, at, b"")
+            start = at
+            continue
+        fields: dict[str, Any] = dict(zip(names, row, strict=False))
+        text = fields.get(column, "").encode("utf-8", "surrogateescape")
+        found = Entry(text.rstrip(b"\r\n"), _origin(fields)) if text.strip() else None
+        yield Placed(found, start, at, text[:1024])
+        start = at
 
 
 def has_plain_lines(head: bytes) -> bool:
@@ -190,27 +268,30 @@ def has_plain_lines(head: bytes) -> bool:
     return any(_OWN.match(line) for line in head.split(b"\n"))
 
 
-def _is_prefixed(lines: list[bytes]) -> bool:
-    """Whether most lines of a broker have something before their stamp."""
-    prefixed = sum(_inner(line) is not None for line in lines[:2_000])
-    return prefixed > sum(_OWN.match(line) is not None for line in lines[:2_000])
+def _is_prefixed(lines: list[bytes], layouts: Layouts) -> bool:
+    """Whether most lines of a broker have something before their own part."""
+    found = [_prefix(line, layouts) for line in lines[:2_000]]
+    return sum(bool(prefix) for prefix in found) > sum(prefix == b"" for prefix in found)
 
 
-def _inner(line: bytes) -> re.Match[bytes] | None:
-    """Where the line of the broker begins, None if it begins with the line, or is none."""
-    return None if _OWN.match(line) else _OWN_WITHIN.search(line, 0, MAX_PREFIX_BYTES)
+def _prefix(line: bytes, layouts: Layouts) -> bytes | None:
+    """What stands before the broker's own part; None if there is none."""
+    if _OWN.match(line):
+        return b""
+    laid = layouts.laid(line)
+    return None if laid is None else _MARKS.sub(b"", laid.before, count=1)
 
 
-def _read_prefixed(line: bytes) -> Entry | None:
+def _read_prefixed(layouts: Layouts, line: bytes) -> Entry | None:
     """A line without a stamp of the broker goes on with another one, which its prefix does not show."""
     if _OWN.match(line):
         return Entry(line)
-    found = _inner(line)
-    if found is None:
+    laid = layouts.laid(line)
+    if laid is None:
         return None
-    words = _VARIES.sub(b" ", line[: found.start()]).split()
+    words = _VARIES.sub(b" ", _MARKS.sub(b"", laid.before, count=1)).split()
     origin = b" ".join(word for word in words if not word.isdigit())
-    return Entry(line[found.start() :], origin.decode("utf-8", "replace")[:200])
+    return Entry(laid.own, origin.decode("utf-8", "replace")[:200])
 
 
 def _read_json_file(line: bytes) -> Entry | Refusal:
@@ -227,8 +308,9 @@ def _read_json_file(line: bytes) -> Entry | Refusal:
 class _JsonEntries:
     """Documents with the text in a named field."""
 
-    def __init__(self, field: str) -> None:
+    def __init__(self, field: str, layouts: Layouts) -> None:
         self._field = field
+        self._layouts = layouts
 
     def read(self, line: bytes) -> Entry | Refusal | None:
         """One document."""
@@ -245,7 +327,7 @@ class _JsonEntries:
         if isinstance(text, Refusal):
             return Refusal(text.reason, f"{text.expected} under {self._field!r}"[:200])
         ends = text.rstrip(b"\r\n")
-        whole = ends if _STAMPED.match(ends) else _rebuilt(body, ends) or ends
+        whole = ends if _is_stamped(ends, self._layouts) else _rebuilt(body, ends) or ends
         return Entry(whole, _origin(body), str(body.get("stream", ""))[:16], _goes_on(body))
 
 
@@ -306,11 +388,40 @@ def _goes_on(document: dict[str, Any]) -> bool:
 
 def _rebuilt(document: dict[str, Any], text: bytes) -> bytes | None:
     """A line of a broker whose own layout is JSON, as the shipped layout writes it; None if the parts are not there."""
-    at, logger = _named(document, _TIME_FIELDS), _named(document, _LOGGER_FIELDS)
-    if not logger or not _ISO.fullmatch(at):
+    at, logger = _instant(document), _named(document, _LOGGER_FIELDS)
+    if not logger or not at:
         return None
-    level = _named(document, _LEVEL_FIELDS) or "INFO"
-    return b"[%s] %s %s (%s)" % (at.encode(), level.encode(), text, logger.encode())
+    level = _named(document, _LEVEL_FIELDS).upper()
+    return b"[%s] %s %s (%s)" % (
+        at.encode(),
+        (_LEVELS.get(level, level) or "INFO").encode(),
+        text,
+        logger.encode(),
+    )
+
+
+_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL", "NOTICE": "INFO"}
+
+
+def _instant(document: dict[str, Any]) -> str:
+    """When a document says that it was written; "" if it does not, or not to the millisecond."""
+    for name in _TIME_FIELDS:
+        value = _field(document, name)
+        if isinstance(value, str) and _ISO.fullmatch(value):
+            return value
+        if isinstance(value, dict):
+            second, nano = value.get("epochSecond"), value.get("nanoOfSecond", 0)
+            value = second * 1000 + nano // 1_000_000 if isinstance(second, int) and isinstance(nano, int) else None
+        elif isinstance(value, float):
+            value = round(value * 1000)  # seconds, as GELF has them
+        if isinstance(value, int) and _MILLIS_FROM <= value < _MILLIS_TO:
+            at = datetime.fromtimestamp(value // 1000, UTC)
+            return f"{at:%Y-%m-%dT%H:%M:%S}.{value % 1000:03d}Z"
+    return ""
+
+
+_MILLIS_FROM, _MILLIS_TO = 10**11, 7 * 10**12
+"""Numbers that are epoch milliseconds, of the years 1973 to 2191."""
 
 
 # --- the journal's export format --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ingest.archives.kinds import Kind, kind_of, wrapped_in
+from ingest.archives.kinds import Kind, Known, kind_of
 from ingest.archives.refusals import RefusedFile
 from ingest.archives.unwrapping import Unwrapper, Wrapped
 from ingest.errors import LogFileError
@@ -82,12 +82,14 @@ def gather(
     zone: str,
     message_field: str,
     scratch: Path,
+    log_pattern: str = "",
 ) -> Archives:
-    """Find out what `files` are, unwrap what is wrapped, into `scratch`. Raises `LogFileError`."""
+    """Find out what `files` are, unwrap what is wrapped, into `scratch`. Raises `LogFileError`, and `SettingsError` for
+    a pattern that cannot be read."""
     found = Archives(offsets=files_of(offsets))
     wrapped: list[Wrapped] = []
     for path in files_of(files):
-        known = kind_of(path, message_field)
+        known = kind_of(path, message_field, log_pattern)
         if known.kind is Kind.WRAPPED and known.form is not None:
             wrapped.append(Wrapped(path, known.form))
         elif known.kind is Kind.REQUEST:
@@ -100,15 +102,19 @@ def gather(
             found.samples.append(path)
         elif known.kind is Kind.OTHER:
             found.left_out.append(f"{path}: {known.why}")
-    for given, kept in ((request_logs, found.request_logs), (server_logs, found.server_logs)):
+    for given, kept, kind in (
+        (request_logs, found.request_logs, Kind.REQUEST),
+        (server_logs, found.server_logs, Kind.SERVER),
+    ):
         for path in files_of(given):
-            form = wrapped_in(path, message_field)
-            if form is None:
-                kept.append(path)
+            known = kind_of(path, message_field, log_pattern)
+            if known.kind is Kind.WRAPPED and known.form is not None:
+                wrapped.append(Wrapped(path, known.form))
             else:
-                wrapped.append(Wrapped(path, form))
+                _check_option(known, kind)
+                kept.append(path)
     if wrapped:
-        unwrapped = Unwrapper(scratch, zone_named(zone)).unwrap(wrapped)
+        unwrapped = Unwrapper(scratch, zone_named(zone), log_pattern).unwrap(wrapped)
         found.request_logs += unwrapped.request_logs
         found.server_logs += unwrapped.server_logs
         found.refused += unwrapped.refused
@@ -124,3 +130,27 @@ def gather(
             "check the files; --message-field names the field of a JSON export that holds the line",
         )
     return found
+
+
+_OPTIONS = {Kind.REQUEST: "--request-log", Kind.SERVER: "--server-log", Kind.OFFSETS: "--offsets"}
+
+
+def _check_option(known: Known, kind: Kind) -> None:
+    """Refuse a file that was named as one kind of log and is another one. One in which no line shows what it is may be
+    the log of a quiet hour."""
+    fits = known.kind in (kind, Kind.OTHER, Kind.EMPTY)
+    if fits and not known.is_foreign:
+        return
+    right = _OPTIONS.get(known.kind)
+    raise LogFileError(
+        f"it is {known.why}" if known.is_foreign else f"it was given as {_OPTIONS[kind]} and is another file",
+        str(known.path),
+        f"what {_OPTIONS[kind]} takes: {_TAKES[kind]}",
+        f"give it with {right}, or without an option: what a file is shows its content" if right else "leave it out",
+    )
+
+
+_TAKES = {
+    Kind.REQUEST: "lines such as `[...] DEBUG Completed request:{...} (kafka.request.logger)`",
+    Kind.SERVER: "lines such as `[...] INFO [GroupCoordinator 1]: ... (kafka.coordinator.group.GroupCoordinator)`",
+}

@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from ingest.archives.envelopes import Form, form_of, is_csv, plain_lines
+from ingest.archives.envelopes import Form, form_of, plain_lines
+from ingest.archives.foreign import foreign
 from ingest.archives.opened import head_of, packing_of
+from ingest.dialects.request_layout import MARK as REQUEST_MARK
 from ingest.errors import LogFileError
+from ingest.layouts.recogniser import COORDINATOR_TAG, Layouts, layouts
 from ingest.samples import is_sample
 
 HEAD_BYTES = 4 * 1024 * 1024
 """What shows the kind of a file stands in this much of it: a broker that starts names its components at once."""
 
 _TAIL_BYTES = 64 * 1024
-
-REQUEST_MARK = b"Completed request:"
-"""In every line of the request logger (`RequestChannel.updateRequestMetrics`)."""
 
 SERVER_LINE = re.compile(
     rb"^\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}[,.][0-9]{3,9}\S* +(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) +"
@@ -67,6 +67,8 @@ class Known(NamedTuple):
     """How the lines of a wrapped one are read."""
     why: str = ""
     """Why another one is left out."""
+    is_foreign: bool = False
+    """Whether it is known to be something else than a log of a broker."""
 
 
 MIXED = Form("several logs in one", plain_lines, tells_origin=False)
@@ -90,13 +92,9 @@ class _ShortRecord(msgspec.Struct):
 _RECORDS = (msgspec.json.Decoder(_Record).decode, msgspec.json.Decoder(_ShortRecord).decode)
 
 
-def wrapped_in(path: Path, message_field: str = "") -> Form | None:
-    """How the lines of a file that was named as a log are wrapped; None if they are not. Raises `LogFileError`."""
-    return form_of(head_of(path, HEAD_BYTES), message_field)
-
-
-def kind_of(path: Path, message_field: str = "") -> Known:
-    """What a file is. Raises `LogFileError` for one that cannot be read."""
+def kind_of(path: Path, message_field: str = "", log_pattern: str = "") -> Known:
+    """What a file is. Raises `LogFileError` for one that cannot be read, `SettingsError` for a pattern that cannot."""
+    known_layouts = layouts(log_pattern)
     head = head_of(path, HEAD_BYTES)
     if not head.strip():
         return Known(path, Kind.EMPTY)
@@ -105,22 +103,40 @@ def kind_of(path: Path, message_field: str = "") -> Known:
         return Known(path, Kind.OFFSETS)
     if is_sample(first):
         return Known(path, Kind.SAMPLES)
-    form = form_of(head, message_field)
+    form = form_of(head, known_layouts, message_field)
     if form is not None:
         return Known(path, Kind.WRAPPED, form)
     if _JSON.match(first):
-        return Known(path, Kind.OTHER, why=_no_lines(head, first))
-    if is_csv(head):
-        return Known(path, Kind.OTHER, why="CSV; export it as JSON lines, with the message and the host in fields")
+        other = foreign(head)
+        return Known(path, Kind.OTHER, why=other or _no_lines(head, first), is_foreign=bool(other))
     if OTHER_LOGS.fullmatch(path.name):
         return Known(path, Kind.OTHER, why="a broker's log that says nothing of groups, by its name")
     sample = head + b"\n" + _tail(path)
-    requests, server = REQUEST_MARK in sample, SERVER_LINE.search(sample) is not None
+    requests, server = REQUEST_MARK in sample, _is_server(sample, known_layouts)
     if requests and server:
         return Known(path, Kind.WRAPPED, MIXED)
     if requests or server:
         return Known(path, Kind.REQUEST if requests else Kind.SERVER)
-    return Known(path, Kind.OTHER, why="no line of a broker's request log or server.log in its first 4 MiB")
+    other = foreign(head)
+    return Known(path, Kind.OTHER, why=other or _NOTHING, is_foreign=bool(other))
+
+
+_NOTHING = (
+    "no line of a broker's request log or server.log in its first 4 MiB; if it is one in a layout of your own, give "
+    "that with --log-pattern, as it stands in the broker's log4j file"
+)
+
+_MANY = 20_000
+"""Lines that are looked at for one of a broker in another layout than Kafka's."""
+
+
+def _is_server(sample: bytes, known_layouts: Layouts) -> bool:
+    """Whether a line of server.log is among these, in whatever layout, or one that names the coordinator's classes."""
+    if SERVER_LINE.search(sample) is not None:
+        return True
+    named = [line for line in sample.split(b"\n")[:_MANY] if b"afka" in line or b"Group" in line]
+    laid = (known_layouts.shipped(line) for line in named)
+    return any(SERVER_LINE.match(line) for line in laid if line is not None) or any(map(COORDINATOR_TAG.search, named))
 
 
 def _is_record(line: bytes) -> bool:

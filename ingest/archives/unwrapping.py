@@ -18,13 +18,16 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ingest.archives.envelopes import Entry, Form, Refusal
-from ingest.archives.kinds import REQUEST_MARK, SERVER_LINE
+from ingest.archives.foreign import HEAD_BYTES, foreign
+from ingest.archives.kinds import SERVER_LINE
 from ingest.archives.opened import UNREADABLE, open_log, unreadable
 from ingest.archives.ordering import in_order
 from ingest.archives.refusals import RefusedFile, line_of
 from ingest.dialects import MAX_LINE_BYTES
+from ingest.dialects.request_layout import MARK as REQUEST_MARK
 from ingest.errors import LogFileError
 from ingest.incarnation import name_of
+from ingest.layouts.recogniser import is_shipped, layouts
 from ingest.stamps import Stamps, crosses_fold
 
 MAX_WRITERS = 200
@@ -114,9 +117,10 @@ class _Writer:
 class Unwrapper:
     """Unwraps files into a scratch folder, which must be there and empty."""
 
-    def __init__(self, scratch: Path, zone: tzinfo) -> None:
-        """`zone`: of the stamps."""
+    def __init__(self, scratch: Path, zone: tzinfo, log_pattern: str = "") -> None:
+        """`zone`: of the stamps. `log_pattern`: conversion pattern of the lines, if one was given."""
         self._scratch = scratch
+        self._layouts = layouts(log_pattern)
         self._zone = zone
         self._writers: dict[tuple[str, str], _Writer] = {}
         self._result = Unwrapped()
@@ -124,7 +128,7 @@ class Unwrapper:
     def unwrap(self, files: Sequence[Wrapped]) -> Unwrapped:
         """Unwrap all of them. Raises `LogFileError` for a file that cannot be read, or not be told apart."""
         with ExitStack() as stack:
-            first = {file: _first_stamp(file, self._zone) for file in files}
+            first = {file: self._first_stamp(file) for file in files}
             for number, file in enumerate(sorted(files, key=lambda one: (first[one], str(one.path)))):
                 for writer in self._writers.values():
                     for log in writer.logs.values():
@@ -158,6 +162,22 @@ class Unwrapper:
             with open_log(file.path) as opened:
                 self._result.refused.append(RefusedFile(str(path), name_of(opened.readline(MAX_LINE_BYTES))))
 
+    def _first_stamp(self, file: Wrapped) -> float:
+        """The stamp of the first line that has one; 0 if there is none near the begin."""
+        stamps = Stamps(self._zone)
+        try:
+            with open_log(file.path) as opened:
+                for number, placed in enumerate(file.form.read(opened)):
+                    text = placed.found.text if isinstance(placed.found, Entry) else b""
+                    at_ms = stamps.at_ms(text) or stamps.at_ms(self._layouts.stamp(text) or b"")
+                    if at_ms is not None:
+                        return at_ms
+                    if number >= 10_000:
+                        break
+        except UNREADABLE as error:
+            raise unreadable(file.path, error) from error
+        return 0.0
+
     def _take(self, entry: Entry, file: Wrapped, stack: ExitStack) -> float | None:
         """Take one entry; gives the stamp of its line."""
         writer = self._writer(entry, file)
@@ -170,7 +190,10 @@ class Unwrapper:
         return self._write(writer, text, stack)
 
     def _write(self, writer: _Writer, text: bytes, stack: ExitStack) -> float | None:
-        """Add the lines of an entry to the log that they belong to; gives the stamp of the last line that has one."""
+        """Add the lines of an entry to the log that they belong to, in the layout that Kafka ships; gives the stamp of
+        the last line that has one."""
+        if not is_shipped(text):
+            text = self._layouts.shipped(text) or text
         request = REQUEST_MARK in text[:512]
         stamped = text[:1] == b"[" or text[:2] == b"20"
         if request or stamped:
@@ -225,7 +248,9 @@ class Unwrapper:
             )
         for stream, log in writer.logs.items():
             if stream == "server" and not writer.is_broker and "request" not in writer.logs:
-                self._result.left_out.append(f"{writer.name[:200]}: no line of a broker in {log.lines:,} lines")
+                other = foreign(_head(log.path))
+                why = other or f"no line of a broker in {log.lines:,} lines"
+                self._result.left_out.append(f"{writer.name[:200]}: {why}")
                 continue
             self._order(log, writer.name)
             kept = self._result.request_logs if stream == "request" else self._result.server_logs
@@ -252,6 +277,11 @@ class Unwrapper:
         self._result.counts["unstamped"] += order.unstamped
 
 
+def _head(path: Path) -> bytes:
+    with path.open("rb") as opened:
+        return opened.read(HEAD_BYTES)
+
+
 def _append(path: Path, lines: list[bytes]) -> None:
     with path.open("ab") as opened:
         opened.writelines(lines)
@@ -266,19 +296,3 @@ def _stem(name: str) -> str:
 def _hosts(listeners: set[bytes]) -> set[bytes]:
     """Addresses that are not of the machine itself."""
     return {one for one in listeners if not one.startswith(b"127.") and one not in (b"localhost", b"::1")}
-
-
-def _first_stamp(file: Wrapped, zone: tzinfo) -> float:
-    """The stamp of the first line that has one; 0 if there is none near the begin."""
-    stamps = Stamps(zone)
-    try:
-        with open_log(file.path) as opened:
-            for number, placed in enumerate(file.form.read(opened)):
-                at_ms = stamps.at_ms(placed.found.text) if isinstance(placed.found, Entry) else None
-                if at_ms is not None:
-                    return at_ms
-                if number >= 10_000:
-                    break
-    except UNREADABLE as error:
-        raise unreadable(file.path, error) from error
-    return 0.0

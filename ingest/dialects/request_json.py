@@ -6,7 +6,8 @@ States what the line says and interprets nothing. The number of the API stands a
 APIs cost a look at a few bytes. What a client may choose (its ids, reasons, metadata) stands inside JSON strings,
 which the broker escapes: nothing a client sends can end the line or look like the head of another one, and everything
 is taken from the parsed object, never found by searching the text. Lines of brokers 2.0 to 2.7 are told from these by
-their first word, each by itself, because a log may hold both around an upgrade; `request_text` reads them.
+their first word, each by itself, because a log may hold both around an upgrade; `request_text` reads them. Lines in
+another layout than Kafka's are brought into it first (`ingest.layouts`).
 
 Instants: see `kardia.events`.
 Truth: Kafka `RequestConvertToJson` and the lines of eight broker versions.
@@ -29,14 +30,19 @@ from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES
 from ingest.dialects.request_text import RequestText
 from ingest.dialects.slow_lines import note_slow
 from ingest.dialects.text_layout import HEAD
+from ingest.layouts.recogniser import FRONT_BYTES, layouts
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event
 from kardia.slowness import SLOW_MS, Windows
 
-_HEAD_BYTES = 256
-"""`MARK` is looked for within this many bytes: a layout may print the thread before it, never anything of a client."""
-
 _API_KEY = re.compile(rb'\{"isForwarded":(?:true|false),"requestHeader":\{"requestApiKey":(-?\d{1,5}),')
+
+_USUAL_FRONT = re.compile(
+    rb"\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}[,.][0-9]{3,9}\]? +[A-Z]{4,5} +(?:\[[^\]]{1,200}\] +)?"
+)
+"""What needs no look at layouts: the stamp, the level, perhaps a thread."""
+
+_STAMPED = "a stamp such as [2026-11-20 10:47:18,113] before the request; without times nothing can be told"
 
 
 class _Api(NamedTuple):
@@ -62,14 +68,17 @@ class RequestJson:
         fold: bool = False,
         fold_from_bytes: int = 0,
         patterns: Patterns | None = None,
+        log_pattern: str = "",
     ) -> None:
         """`zone`: zone of the stamps. `offsets_partitions`: partitions of `__consumer_offsets` in this cluster.
+        `log_pattern`: conversion pattern of its lines, tried before those that are known.
 
         `fold`: put heartbeats and fetches into stretches, for who reads many lines at a time: of blocks of so many
         bytes at least. `patterns`: see `QuietLines`.
         """
         self.stamps = Stamps(zone)
         self._slow: Windows = {}
+        self._layouts = layouts(log_pattern)
         self._at_ms = self.stamps.at_ms
         self._seconds = self.stamps.seconds
         builders = RequestEvents(offsets_partitions)
@@ -93,13 +102,20 @@ class RequestJson:
 
     def stamp_ms(self, line: bytes) -> float | None:
         """Instant of the line's own stamp."""
-        return self._at_ms(line)
+        at_ms = self._at_ms(line)
+        if at_ms is not None:
+            return at_ms
+        stamp = self._layouts.stamp(line)
+        return None if stamp is None else self._at_ms(stamp)
 
     def broker_of(self, line: bytes) -> Listener | None:
         """The broker's end of the connection, None when the line does not tell."""
-        at = line.find(MARK, 0, _HEAD_BYTES)
+        at = line.find(MARK, 0, FRONT_BYTES)
         if at < 0:
             return None
+        if at != MARK_AT or not line.endswith(LOGGER):
+            line = self._layouts.shipped(line) or line
+            at = line.find(MARK, 0, FRONT_BYTES)
         if line.startswith(HEAD, at + len(MARK)):
             return self._text.broker_of(line, at + len(MARK))
         try:
@@ -115,7 +131,7 @@ class RequestJson:
         api = self._fast.get(line[JSON_AT : API_AT + 2]) or self._fast.get(line[JSON_AT : API_AT + 3])
         json_at = JSON_AT
         if api is None:
-            if line.startswith(HEAD, JSON_AT) and line.startswith(MARK, MARK_AT):
+            if line.startswith(HEAD, JSON_AT) and line.startswith(MARK, MARK_AT) and line.endswith(LOGGER):
                 at_ms, millis = self._seconds.get(line[:21]), MILLIS.get(line[21:25])
                 at_ms = self._at_ms(line) if at_ms is None or millis is None else at_ms + millis
                 if at_ms is not None:
@@ -134,8 +150,7 @@ class RequestJson:
         else:
             at_ms = self._at_ms(line)
             if at_ms is None:
-                expected = "a stamp such as [2026-11-20 10:47:18,113] at the head of the line"
-                return rejection("bad_timestamp", expected, line, source, start, end, None)
+                return rejection("bad_timestamp", _STAMPED, line, source, start, end, None)
         decode, build = api
         body = line[json_at : -LOGGER_BYTES if line.endswith(LOGGER) else line.rfind(b"}") + 1]
         try:
@@ -157,23 +172,47 @@ class RequestJson:
     # --- lines that are not in the shipped layout ------------------------------------------------------------------
 
     def _head(self, line: bytes, source: str, start: int, end: int) -> _Head | Reading:
-        at = line.find(MARK, 0, _HEAD_BYTES)
+        at = line.find(MARK, 0, FRONT_BYTES)
         if at < 0:
             if not line.strip():
                 return "blank"
             return "continuation" if self._at_ms(line) is None else "other_logger"
+        match = _API_KEY.match(line, at + len(MARK))
+        if not (_USUAL_FRONT.fullmatch(line, 0, at) and (match or line.endswith(LOGGER))):
+            laid = self._layouts.laid(line)
+            if laid is not None and not laid.words.startswith(MARK):
+                return "other_logger"  # what looks like a request stands within its words
+            if laid is not None and not laid.has_millis:
+                expected = "a stamp with milliseconds, such as %d{ISO8601} writes"
+                return rejection("bad_timestamp", expected, line, source, start, end, None)
+            if laid is not None and laid.line != line:
+                return self.read(laid.line, source, start, end)
         at_ms = self._at_ms(line)
         if at_ms is None:
-            expected = "a stamp such as [2026-11-20 10:47:18,113] at the head of the line"
-            return rejection("bad_timestamp", expected, line, source, start, end, None)
+            return rejection("bad_timestamp", _STAMPED, line, source, start, end, None)
         at += len(MARK)
-        match = _API_KEY.match(line, at)
-        if match is None:
-            if line.startswith(HEAD, at):
-                return self._text.read(line, at, source, start, end, at_ms)
-            expected = 'an object that begins with {"isForwarded":…,"requestHeader":{"requestApiKey":…'
+        if match is not None:
+            api = self._apis.get(match[1])
+            return "other_api" if api is None else _Head(at, api)
+        if line.startswith(HEAD, at):
+            return self._text.read(line, at, source, start, end, at_ms)
+        return self._respaced(line, at, source, start, end, at_ms)
+
+    def _respaced(self, line: bytes, at: int, source: str, start: int, end: int, at_ms: float) -> _Head | Reading:
+        """Where the fields do not have their places: a tool wrote the object anew."""
+        body = line[at : line.rfind(b"}") + 1]
+        try:
+            key = _broker_decoder.decode(body).request_header.request_api_key
+        except (msgspec.ValidationError, UnicodeDecodeError, RecursionError):
+            key = None
+        except msgspec.DecodeError as error:
+            if body[:1] == b"{":
+                return self._not_understood(error, line, source, start, end, at_ms)
+            key = None
+        if key is None or key < 0:
+            expected = 'an object with "requestHeader":{"requestApiKey":…'
             return rejection("unknown_shape", expected, line, source, start, end, at_ms)
-        api = self._apis.get(match[1])
+        api = self._apis.get(b"%d" % key)
         return "other_api" if api is None else _Head(at, api)
 
     @staticmethod

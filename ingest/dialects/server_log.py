@@ -15,6 +15,9 @@ line is rejected as `ambiguous`. Which groups are known from elsewhere does not 
 group come before any request of it is logged, and a new one named like the sentence of a known one would speak for
 it. An id with a line break in it can forge a whole line of this log, which no reader can tell from a real one;
 nothing that is decided on these lines alone is safe from the clients of a broker that logs so.
+
+A line in another layout than Kafka's is brought into it first (`ingest.layouts`); one that names the coordinator's
+classes and cannot be is rejected as `unknown_layout`.
 Truth: log statements of Kafka 2.0 to 4.4 (`GroupCoordinator.scala`, `GroupMetadataManager.java` and neighbours).
 """
 
@@ -32,6 +35,7 @@ from ingest.dialects.classic_sentences import SENTENCES as CLASSIC
 from ingest.dialects.epoch_sentences import SENTENCES as EPOCHS
 from ingest.dialects.sentence import UUID, UUID_IN_BASE64, Pattern
 from ingest.dialects.silent_sentences import is_silent
+from ingest.layouts.recogniser import COORDINATOR_LOGGER, layouts
 from ingest.stamps import Stamps
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
 
@@ -53,6 +57,16 @@ _DELETED = re.compile(
     r"The following groups were deleted: (?P<groups>.*)\. A total of \d+ offsets were removed\.", re.DOTALL
 )
 _LOGGER = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)?\Z")
+_SHIPPED = re.compile(
+    rb"\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}[,.][0-9]{3,9}[Z0-9:+-]{0,6}\]? [A-Z]{4,5} (?:\[Group|[A-Z])"
+)
+_SHIPPED_END = re.compile(rb" \((?:[\w$]+\.)+[\w$]+\)?\Z")
+"""How a line of the coordinator begins and ends in the layout that Kafka ships."""
+_END_BYTES = 256
+_CLASSES = re.compile(rb"\[Group(?:Coordinator|MetadataManager)[ \]]|kafka\.coordinator\.group\.")
+_FRAME = re.compile(rb"\s*(?:at |\.\.\. |Caused by: |Suppressed: |[\w.$]+(?:Exception|Error)\b)")
+"""A line of a stack trace."""
+_RUNS = re.compile(r"[ \t]{2,}|\t")
 _LEVEL = re.compile(r"\[?[^\]]{10,40}?\]? ?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL) ")
 _NODE_ID = re.compile(
     r"\[(?:GroupCoordinator|GroupMetadataManager|ReplicaManager|KafkaServer|BrokerServer|BrokerLifecycleManager)"
@@ -84,6 +98,12 @@ _MAX_REASON = 1_024
 """Characters of a reason kept: Kafka cuts a client's reason at 255, the rest is the coordinator's own text and ids."""
 _MAX_MEMBERS = 1_000
 
+_LAID_OUT = (
+    "a stamp of date, time and milliseconds before the words, in a layout that is known; give yours with "
+    "--log-pattern, as it stands in the broker's log4j file, e.g. '%d{ISO8601} %p %m (%c) [%t]%n'"
+)
+_MILLIS = "a stamp with milliseconds, such as %d{ISO8601} writes; within a second nothing can be told apart"
+
 _KNOWN = "a sentence of the coordinator of 2.0 to 4.4; this one has other words, or is cut by a line break in an id"
 
 MAX_NUMBER = 2**31 - 1
@@ -95,10 +115,14 @@ class ServerLog:
 
     stream = "server"
 
-    def __init__(self, zone: tzinfo, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> None:
-        """`zone`: zone of the stamps. `offsets_partitions`: partitions of `__consumer_offsets` in this cluster."""
+    def __init__(
+        self, zone: tzinfo, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS, log_pattern: str = ""
+    ) -> None:
+        """`zone`: zone of the stamps. `offsets_partitions`: partitions of `__consumer_offsets` in this cluster.
+        `log_pattern`: conversion pattern of its lines, tried before those that are known."""
         self.stamps = Stamps(zone)
         self._offsets_partitions = offsets_partitions
+        self._layouts = layouts(log_pattern)
 
     quiet = None
     slow = None
@@ -106,12 +130,19 @@ class ServerLog:
 
     def stamp_ms(self, line: bytes) -> float | None:
         """Instant of the line's own stamp."""
-        return self.stamps.at_ms(line)
+        at_ms = self.stamps.at_ms(line)
+        if at_ms is not None:
+            return at_ms
+        stamp = self._layouts.stamp(line)
+        return None if stamp is None else self.stamps.at_ms(stamp)
 
     def broker_of(self, line: bytes) -> Listener | None:
         """The broker by its node id, as components say it in front of their words: at which address it listens no line
         tells."""
-        text = line[:_HEAD_BYTES].decode("utf-8", "replace")
+        head = line[:_HEAD_BYTES]
+        if not _SHIPPED.match(head):
+            head = self._layouts.shipped(head) or head
+        text = head.decode("utf-8", "replace")
         level = _LEVEL.match(text)
         found = None if level is None else _NODE_ID.match(text, level.end())
         return None if found is None else Listener(f"{UNNAMED}-{int(found['id'])}", Asked.BY_CLIENTS)
@@ -122,11 +153,23 @@ class ServerLog:
             if line[:1] == b"[" or line[:2] == b"20":
                 return "not_a_coordinator_line"
             return "continuation" if line.strip() else "blank"
-        at_ms = self.stamps.at_ms(line)
+        shipped = line
+        if not _SHIPPED.match(line) or not _SHIPPED_END.search(line, max(0, len(line) - _END_BYTES)):
+            laid = self._layouts.laid(line)
+            if laid is None:
+                if not _CLASSES.search(line) or _FRAME.match(line):
+                    return "continuation"  # a stack trace through the coordinator, or words about it
+                return rejection("unknown_layout", _LAID_OUT, line, source, start, end, self.stamps.at_ms(line))
+            if laid.logger and not COORDINATOR_LOGGER.fullmatch(laid.logger):
+                return "not_a_coordinator_line"
+            if not laid.has_millis:
+                return rejection("bad_timestamp", _MILLIS, line, source, start, end, None)
+            shipped = laid.line
+        at_ms = self.stamps.at_ms(shipped)
         if at_ms is None:
-            return "continuation"  # a stack trace through the coordinator, or the rest of an id with a line break
+            return rejection("bad_timestamp", _LAID_OUT, line, source, start, end, None)
         try:
-            text = line.decode("utf-8")
+            text = shipped.decode("utf-8")
         except UnicodeDecodeError:
             return rejection("bad_encoding", "UTF-8", line, source, start, end, at_ms)
         level = _LEVEL.match(text)
@@ -144,6 +187,9 @@ class ServerLog:
         if "The following groups were deleted: " in message:
             return self._deleted(message, source, start, end, at_ms)
         found = list(_readings(message, partition))
+        if not found and _RUNS.search(message):  # blanks that whoever copied it has put in
+            message = _RUNS.sub(" ", message)
+            found = list(_readings(message, partition))
         if None in found:
             expected = "a sentence of ordinary length; in one so long an id may look like anything"
             return rejection("ambiguous", expected, line, source, start, end, at_ms)

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import re
 
-from ingest.dialects.request_layout import LOGGER, MARK_AT, PREFIX
+from ingest.dialects.request_layout import LOGGER
 from ingest.dialects.request_layout import MARK as ANY_MARK
 
 HEAD = b"RequestHeader("
 MARK = ANY_MARK + HEAD
-_JSON = ANY_MARK + PREFIX
-"""In its place, of a line whose ids are quoted: what looks like a mark is in one of them."""
 _HEAD_BYTES = 288
-"""A layout may print the thread before the mark, never anything of a client."""
+"""A layout may print the thread before the mark, never anything of a client: the first mark is that of the line."""
 
 MAX_JOINED_LINES = 4_096
 """Lines of one request: an id has 32,767 characters at most, nobody needs as many line breaks."""
@@ -32,7 +30,7 @@ _SOFTWARE = r"(?:,clientInformation:ClientInformation\(softwareName=([^,()]*), s
 _OVERHEAD = rf"(?:,temporaryMemoryBytes:\d+)?(?:,messageConversionsTime:{_NUMBER})?"
 TAIL = (
     rf" from connection ([^ ;]+){_TIMES},securityProtocol:\w+,principal:.*?,listener:[^,()\s]+{_SOFTWARE}{_OVERHEAD}"
-    r"(?: \([\w.$]+\))?\s*"
+    r"(?: \([\w.$]+(?::\d+)?\))?(?: \[[^\[\]\n]{1,200}\])?\s*"
 )
 """Eight groups: connection; total, queue, local, answer queue and send times; software and its version."""
 
@@ -42,7 +40,7 @@ _MAX_TAIL = 4_096
 _tail = re.compile(TAIL + r"\Z", re.DOTALL)
 _tail_bytes = re.compile(TAIL.encode() + rb"\Z", re.DOTALL)
 _FROM = " from connection "
-_STAMPED = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}")
+_STAMPED = re.compile(rb"(?:\[?[A-Z]{4,5}\]?[ \t]+)?\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}")
 
 
 def tail_of(text: str) -> re.Match[str] | None:
@@ -58,7 +56,8 @@ def is_closed(line: bytes) -> bool:
 
 
 def _begins(line: bytes) -> bool:
-    return MARK in line[:_HEAD_BYTES] and not line.startswith(_JSON, MARK_AT)
+    at = line.find(ANY_MARK, 0, _HEAD_BYTES)
+    return at >= 0 and line.startswith(HEAD, at + len(ANY_MARK))
 
 
 def _is_open(line: bytes) -> bool:

@@ -392,10 +392,21 @@ def test_what_looks_like_a_line_within_a_plain_one_is_no_prefix(tmp_path: Path) 
     assert lines_of([*found.server_logs, *found.request_logs]) == [forged] * 3 + [line(1)]
 
 
-def test_a_table_and_an_answer_of_loki_are_refused_with_the_way_out(tmp_path: Path) -> None:
-    rows = ['"Nov 20, 2026 @ 10:47:18.113","' + one.decode().replace('"', '""') + '"' for one in (line(1), line(2))]
-    with pytest.raises(LogFileError, match="CSV; export it as JSON lines"):
-        gathered(tmp_path, written(tmp_path, "\n".join(['"@timestamp",message', *rows]).encode(), "kibana.csv"))
+@pytest.mark.parametrize("names", ['"@timestamp",message,host.name', "@timestamp,@message,@logStream", ""])
+def test_a_table_is_read_by_its_column_of_lines(tmp_path: Path, names: str) -> None:
+    """As Kibana and CloudWatch export it, also without the names of the columns."""
+    lines = [line(n, connection=f"10.0.0.{1 + n % 2}:9092-10.0.0.7:51234-0-17") for n in range(4)]
+    rows = [
+        '"Nov 20, 2026 @ 10:47:18.113","' + one.decode().replace('"', '""') + f'",kafka-{number % 2}'
+        for number, one in enumerate(lines)
+    ]
+    if not names:
+        rows = [row.rpartition(",")[0] for row in rows[::2]]
+    found = gathered(tmp_path, written(tmp_path, "\n".join([*filter(None, [names]), *rows]).encode(), "kibana.csv"))
+    assert lines_of(found.request_logs) == ([*lines[::2], *lines[1::2]] if names else lines[::2])
+
+
+def test_an_answer_of_loki_is_refused_with_the_way_out(tmp_path: Path) -> None:
     values = [["1795171638113000000", one.decode()] for one in (line(1), line(2))]
     result = [{"stream": {"pod": "kafka-0"}, "values": values}]
     answer = json.dumps({"status": "success", "data": {"resultType": "streams", "result": result}}).encode()
