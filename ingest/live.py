@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import tzinfo
 from pathlib import Path
 from typing import Self
 
@@ -127,7 +126,7 @@ def _run(
     directory.merge(store.load_directory().entries)
     for note in store.notes:
         say(note)
-    followable = Followable()
+    followable = Followable(settings.log_pattern)
     for path in expanded((*settings.request_log, *settings.server_log)):
         followable.check(path)  # before anything is made on a broker
     observed, events = settings.clients()
@@ -149,17 +148,22 @@ def _run(
             broker = ""  # its name from a time without a request log, which knows the broker by its address
         return LogStream(tail, dialect, settings.lanes, directory, broker)
 
-    def requests(zone: tzinfo, partitions: int) -> RequestJson:
-        return RequestJson(zone, partitions, fold=True, fold_from_bytes=FOLD_FROM_BYTES)
+    def requests() -> RequestJson:
+        return RequestJson(
+            zone, partitions, fold=True, fold_from_bytes=FOLD_FROM_BYTES, log_pattern=settings.log_pattern
+        )
+
+    def servers() -> ServerLog:
+        return ServerLog(zone, partitions, settings.log_pattern)
 
     streams: list[LogStream] = []
 
     def take_up() -> None:
         followed = {one.tail.path for one in streams}
-        for patterns, make in ((settings.request_log, requests), (settings.server_log, ServerLog)):
+        for patterns, make in ((settings.request_log, requests), (settings.server_log, servers)):
             for path in expanded(patterns):
                 if followable.takes(path, say) and path not in followed:
-                    streams.append(stream(path, make(zone, partitions)))
+                    streams.append(stream(path, make()))
                     say(f"following {path}")
 
     take_up()

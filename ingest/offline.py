@@ -125,12 +125,17 @@ def tick(
 # --- parsing ---------------------------------------------------------------------------------------------------------
 
 
+def _dialect(piece: FileRange, *, fold: bool, patterns: Patterns | None) -> Dialect:
+    partitions, pattern = piece.offsets_partitions, piece.log_pattern
+    return dialect_for(piece.stream, piece.zone, partitions, fold=fold, patterns=patterns, log_pattern=pattern)
+
+
 def parse_range(piece: FileRange, *, fold: bool = False, patterns: Patterns | None = None) -> ParsedRange:
     """Everything a range says, at once. Memory: about 1.5 kB per event; with `fold` 60 bytes for most of them.
 
     `patterns`: of whoever reads many ranges, see `QuietLines`.
     """
-    dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions, fold=fold, patterns=patterns)
+    dialect = _dialect(piece, fold=fold, patterns=patterns)
     gathered = Gathered(piece.lanes, Directory())
     end = max(_feed(piece, dialect, gathered), default=piece.start)
     return _parsed(piece.source, piece.start, end, gathered, dialect)
@@ -140,7 +145,7 @@ def parse_pieces(
     piece: FileRange, piece_bytes: int = RANGE_BYTES, *, fold: bool = False, patterns: Patterns | None = None
 ) -> Iterator[ParsedRange]:
     """The same in pieces of about `piece_bytes`, for archives that do not fit into memory."""
-    dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions, fold=fold, patterns=patterns)
+    dialect = _dialect(piece, fold=fold, patterns=patterns)
     gathered = Gathered(piece.lanes, Directory())
     start = end = piece.start
     for end in _feed(piece, dialect, gathered):

@@ -50,6 +50,7 @@ class FileRange(msgspec.Struct, frozen=True):
     """Whether this is the last range of its file."""
     lanes: int = DEFAULT_LANES
     offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS
+    log_pattern: str = ""
 
 
 def dialect_for(
@@ -59,13 +60,15 @@ def dialect_for(
     *,
     fold: bool = False,
     patterns: Patterns | None = None,
+    log_pattern: str = "",
 ) -> Dialect:
-    """The dialect of a stream, `request`, `server` or `archive`; see `RequestJson` for `fold` and `patterns`."""
+    """The dialect of a stream, `request`, `server` or `archive`; see `RequestJson` for `fold`, `patterns` and
+    `log_pattern`."""
     if stream == ARCHIVE:
         return RefusedLines()
     if stream == "request":
-        return RequestJson(zone_named(zone), offsets_partitions, fold=fold, patterns=patterns)
-    return ServerLog(zone_named(zone), offsets_partitions)
+        return RequestJson(zone_named(zone), offsets_partitions, fold=fold, patterns=patterns, log_pattern=log_pattern)
+    return ServerLog(zone_named(zone), offsets_partitions, log_pattern)
 
 
 @dataclass(slots=True)
@@ -91,21 +94,24 @@ def plan(
     lanes: int = DEFAULT_LANES,
     offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS,
     range_bytes: int = RANGE_BYTES,
+    log_pattern: str = "",
 ) -> list[FileRange]:
     """Ranges of these files in the order in which they are to be fed. `broker` overrides the name in the lines."""
     files = _without_copies(
-        [file for path in request_logs if (file := _look(Path(path), "request", zone, broker)) is not None]
+        [file for path in request_logs if (file := _look(Path(path), "request", zone, broker, log_pattern)) is not None]
     )
     servers = _without_copies(
-        [file for path in server_logs if (file := _look(Path(path), "server", zone, broker)) is not None]
+        [file for path in server_logs if (file := _look(Path(path), "server", zone, broker, log_pattern)) is not None]
     )
     _name_brokers(files)
     if not files and not broker:
-        _number(servers, zone)
+        _number(servers, zone, log_pattern)
     for server in servers:
         server.broker = server.broker or (_neighbour(server, files) if files else UNNAMED)
     ranges = [
-        piece for file in files + servers for piece in _ranges(file, zone, lanes, offsets_partitions, range_bytes)
+        piece
+        for file in files + servers
+        for piece in _ranges(file, zone, lanes, offsets_partitions, range_bytes, log_pattern)
     ]
     return sorted(ranges, key=lambda piece: piece.first_at_ms)
 
@@ -116,7 +122,7 @@ def refused_range(file: RefusedFile, zone: str, lanes: int) -> FileRange:
     return FileRange(file.path, ARCHIVE, source, 0, -1, zone, 0.0, True, lanes)
 
 
-def _look(path: Path, stream: str, zone: str, broker: str) -> _File | None:
+def _look(path: Path, stream: str, zone: str, broker: str, log_pattern: str) -> _File | None:
     """Read the head of a file: who wrote it and when; None for an empty one."""
     head = head_of(path, HEAD_BYTES)
     if not head.strip():
@@ -125,7 +131,7 @@ def _look(path: Path, stream: str, zone: str, broker: str) -> _File | None:
         packed = packing_of(path) is not None
     except OSError as error:
         raise unreadable(path, error) from error
-    dialect = dialect_for(stream, zone)
+    dialect = dialect_for(stream, zone, log_pattern=log_pattern)
     lines = head.split(b"\n")
     first_at_ms = next((at for line in lines if (at := dialect.stamp_ms(line)) is not None), 0.0)
     if not broker and stream == "request":
@@ -181,11 +187,11 @@ def _name_brokers(files: list[_File]) -> None:
             file.broker = next(iter(candidates)) if len(candidates) == 1 else UNNAMED
 
 
-def _number(servers: list[_File], zone: str) -> None:
+def _number(servers: list[_File], zone: str, log_pattern: str) -> None:
     """Brokers of `server.log` files that are read without any request log: by the node id that its components say. The
     part of a quiet hour may not say it: it belongs to the broker of the other parts in its folder, if that is one."""
     for server in servers:
-        server.broker = _named(server.head.split(b"\n"), dialect_for("server", zone))
+        server.broker = _named(server.head.split(b"\n"), dialect_for("server", zone, log_pattern=log_pattern))
     named = [server for server in servers if server.broker]
     for server in servers:
         if not server.broker:
@@ -221,15 +227,17 @@ def _neighbour(server: _File, files: list[_File]) -> str:
     )
 
 
-def _ranges(file: _File, zone: str, lanes: int, offsets_partitions: int, range_bytes: int) -> Iterator[FileRange]:
+def _ranges(
+    file: _File, zone: str, lanes: int, offsets_partitions: int, range_bytes: int, log_pattern: str
+) -> Iterator[FileRange]:
     source = f"{file.broker}/{file.stream}/{file.incarnation}"
     whole = FileRange(
-        str(file.path), file.stream, source, 0, -1, zone, file.first_at_ms, True, lanes, offsets_partitions
+        str(file.path), file.stream, source, 0, -1, zone, file.first_at_ms, True, lanes, offsets_partitions, log_pattern
     )
     if file.packed or file.size <= range_bytes or crosses_fold(zone_named(zone), file.first_at_ms, file.last_at_ms):
         yield whole
         return
-    dialect = dialect_for(file.stream, zone)
+    dialect = dialect_for(file.stream, zone, log_pattern=log_pattern)
     starts: list[tuple[int, float]] = [(0, file.first_at_ms)]
     with file.path.open("rb") as opened:
         for aim in range(range_bytes, file.size, range_bytes):

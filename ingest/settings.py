@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.clients import client_settings
 from ingest.errors import SettingsError
+from ingest.layouts.recogniser import layouts
 from ingest.stamps import zone_named
 from kardia.events import DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS
 from kardia.locations import EXPECTED, LocationError, checked, local
@@ -60,6 +61,9 @@ class CollectSettings(BaseSettings):
     )
     positions: Place = Field(default=Path("kardia-positions"), description="directory of the positions")
     log_timezone: str = Field(default="", description="zone of the brokers' JVM: IANA name, UTC or +05:30")
+    log_pattern: str = Field(
+        default="", max_length=500, description="conversion pattern of the logs, as the brokers' log4j file has it"
+    )
     metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback, 0: none")
     rotate_wait_s: float = Field(
         default=5.0, ge=0, le=3_600, description="a rotated file is read so long after its end"
@@ -111,6 +115,7 @@ class CollectSettings(BaseSettings):
             )
         if self.log_timezone:
             zone_named(self.log_timezone)
+        layouts(self.log_pattern)
 
     def partitions(self) -> int:
         """Partitions of the offsets topic when the cluster cannot be asked."""

@@ -87,6 +87,8 @@ def collect_command(config: UpConfig) -> list[str]:
     command += ["--metrics-port", str(collect.metrics_port)]
     if collect.log_timezone:
         command += ["--log-timezone", collect.log_timezone]
+    if collect.log_pattern:
+        command += ["--log-pattern", collect.log_pattern]
     if not collect.offsets:
         command += ["--no-offsets"]
     if collect.admin:

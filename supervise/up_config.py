@@ -24,6 +24,7 @@ from pydantic import (
 
 from ingest.clients import client_config
 from ingest.errors import IngestError
+from ingest.layouts.recogniser import layouts
 from ingest.settings import Patterns
 from ingest.settings import Place as AnyPlace
 from ingest.stamps import zone_named
@@ -70,6 +71,11 @@ class CollectSection(_Strict):
     log_timezone: str = Field(
         default="", description="time zone of the brokers' JVM: UTC, Europe/Berlin or +05:30; needed with a log"
     )
+    log_pattern: str = Field(
+        default="",
+        description="conversion pattern of the logs, as the brokers' log4j file has it, e.g. "
+        "'%d{ISO8601} %p %m (%c) [%t]%n'; only for a layout that is not recognised",
+    )
     offsets: bool = Field(default=True, description="read __consumer_offsets")
     admin: bool = Field(default=False, description="sample groups by the admin API; needs nothing on a broker")
     admin_every_s: float = Field(default=10.0, ge=1, le=3_600, description="seconds from one sample to the next")
@@ -85,6 +91,15 @@ class CollectSection(_Strict):
                 f"{name!r} is no time zone; expected UTC, a name such as Europe/Berlin, or +05:30"
             ) from None
         return name
+
+    @field_validator("log_pattern")
+    @classmethod
+    def _known_pattern(cls, pattern: str) -> str:
+        try:
+            layouts(pattern)
+        except IngestError as error:
+            raise ValueError(str(error)) from None
+        return pattern
 
     @model_validator(mode="after")
     def _something_to_read(self) -> CollectSection:

@@ -48,6 +48,7 @@ def run_replay(
     kafka_version: str,
     session_ms: tuple[int, int, int],
     zone: str,
+    log_pattern: str,
     spark: bool,
     append: bool,
     overwrite: bool,
@@ -68,7 +69,9 @@ def run_replay(
             "name them; `kardia replay --help` lists what is read",
         )
     console = Console(stderr=True)
-    inputs = Inputs(request_logs, server_logs, offsets, zone, files=files, message_field=message_field)
+    inputs = Inputs(
+        request_logs, server_logs, offsets, zone, files=files, message_field=message_field, log_pattern=log_pattern
+    )
     every_s = health_every_s(health_every, inputs.given())
     within_ms = 1_000 * every_s
     consumer_ms, share_ms, streams_ms = session_ms

@@ -90,6 +90,13 @@ def collect(
         str | None,
         typer.Option("--log-timezone", help="Time zone of the brokers' JVM: UTC, Europe/Berlin, +05:30. No default."),
     ] = None,
+    log_pattern: Annotated[
+        str | None,
+        typer.Option(
+            "--log-pattern",
+            help="Conversion pattern of the logs as the brokers' log4j file has it, for a layout that is not known.",
+        ),
+    ] = None,
     metrics_port: Annotated[
         int | None, typer.Option("--metrics-port", help="Serve Prometheus counters on this port of loopback.")
     ] = None,
@@ -143,6 +150,7 @@ def collect(
         "broker": broker,
         "positions": positions,
         "log_timezone": log_timezone,
+        "log_pattern": log_pattern,
         "metrics_port": metrics_port,
         "rotate_wait_s": rotate_wait_s,
     }

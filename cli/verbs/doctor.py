@@ -53,6 +53,13 @@ def doctor(
     log_timezone: Annotated[
         str | None, typer.Option("--log-timezone", help="Zone of the stamps: IANA name, UTC or +05:30.")
     ] = None,
+    log_pattern: Annotated[
+        str,
+        typer.Option(
+            "--log-pattern",
+            help="Conversion pattern of the logs as the brokers' log4j file has it, for a layout that is not known.",
+        ),
+    ] = "",
     output: Annotated[TextOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TextOutput.TEXT,
 ) -> None:
     """Look at a cluster and its logs before collecting: what is missing, the exact lines to add, what can be asked.
@@ -88,8 +95,8 @@ def doctor(
         requests, servers = expanded(tuple(request_log or ())), expanded(tuple(server_log or ()))
         for paths, server in ((requests, False), (servers, True)):
             for path in paths:
-                findings += logs.examine(path, zone, examined.switch_on, server=server)
-        findings += moving.examine(requests, zone, examined.settings)
+                findings += logs.examine(path, zone, examined.switch_on, server=server, log_pattern=log_pattern)
+        findings += moving.examine(requests, zone, examined.settings, log_pattern)
         if requests or servers or examined.reached:
             read = answerable.read_of(
                 requests,
@@ -98,6 +105,7 @@ def doctor(
                 zone=zone,
                 topic_ends=examined.reads_ends,
                 samples=examined.samples,
+                log_pattern=log_pattern,
             )
             looked = answerable.Looked(
                 (bootstrap_server or "") if examined.reached else "",
@@ -105,6 +113,7 @@ def doctor(
                 tuple(requests),
                 tuple(servers),
                 log_timezone or "",
+                log_pattern,
             )
             # Lines for the brokers that answered stand above, beside what they cost.
             findings += answerable.findings(read, looked, () if examined.reached else examined.switch_on)

@@ -63,6 +63,13 @@ def replay(
         int, typer.Option(min=-1, help="group.streams.session.timeout.ms of the brokers; -1: not known.")
     ] = -1,
     log_timezone: Annotated[str, typer.Option(help="Time zone of the brokers' JVMs: IANA name or offset.")] = "UTC",
+    log_pattern: Annotated[
+        str,
+        typer.Option(
+            "--log-pattern",
+            help="Conversion pattern of the logs as the brokers' log4j file has it, for a layout that is not known.",
+        ),
+    ] = "",
     engine: Annotated[
         Engine, typer.Option(help="pool: processes of this machine; spark: the live query.")
     ] = Engine.POOL,
@@ -102,6 +109,7 @@ def replay(
             kafka_version=kafka_version,
             session_ms=(consumer_session_ms, share_session_ms, streams_session_ms),
             zone=log_timezone,
+            log_pattern=log_pattern,
             spark=engine is Engine.SPARK,
             append=append,
             overwrite=overwrite,

@@ -153,18 +153,23 @@ class ServerLog:
             if line[:1] == b"[" or line[:2] == b"20":
                 return "not_a_coordinator_line"
             return "continuation" if line.strip() else "blank"
-        shipped = line
-        if not _SHIPPED.match(line) or not _SHIPPED_END.search(line, max(0, len(line) - _END_BYTES)):
-            laid = self._layouts.laid(line)
-            if laid is None:
-                if not _CLASSES.search(line) or _FRAME.match(line):
-                    return "continuation"  # a stack trace through the coordinator, or words about it
-                return rejection("unknown_layout", _LAID_OUT, line, source, start, end, self.stamps.at_ms(line))
-            if laid.logger and not COORDINATOR_LOGGER.fullmatch(laid.logger):
-                return "not_a_coordinator_line"
-            if not laid.has_millis:
-                return rejection("bad_timestamp", _MILLIS, line, source, start, end, None)
-            shipped = laid.line
+        if _SHIPPED.match(line) and _SHIPPED_END.search(line, max(0, len(line) - _END_BYTES)):
+            return self._read(line, line, "", source, start, end)
+        laid = self._layouts.laid(line)
+        if laid is None:
+            if not _CLASSES.search(line) or _FRAME.match(line):
+                return "continuation"  # a stack trace through the coordinator, or words about it
+            return rejection("unknown_layout", _LAID_OUT, line, source, start, end, self.stamps.at_ms(line))
+        if laid.logger and not COORDINATOR_LOGGER.fullmatch(laid.logger):
+            return "not_a_coordinator_line"
+        if not laid.has_millis:
+            return rejection("bad_timestamp", _MILLIS, line, source, start, end, None)
+        logger = f" ({laid.logger.decode()})" if laid.logger else ""
+        return self._read(line, laid._replace(logger=b"").line, logger, source, start, end)
+
+    def _read(self, line: bytes, shipped: bytes, logger: str, source: str, start: int, end: int) -> Reading:
+        """Read a line of the coordinator; `shipped` is it in the shipped layout, but for a `logger` that was found
+        elsewhere."""
         at_ms = self.stamps.at_ms(shipped)
         if at_ms is None:
             return rejection("bad_timestamp", _LAID_OUT, line, source, start, end, None)
@@ -176,19 +181,14 @@ class ServerLog:
         if level is None:
             return "not_a_coordinator_line"
         logged = text[level.end() :]
-        message = _LOGGER.sub("", logged)
-        partition = -1
-        java, scala = _JAVA_PREFIX.match(message), _SCALA_PREFIX.match(message)
-        if java:
-            partition = _number(java["partition"])
-        prefix = java or scala
-        if prefix:
-            message = message[prefix.end() :]
+        words = logged if logger else _LOGGER.sub("", logged)
+        logged += logger
+        prefix, message, partition = _taken_apart(words)
         if "The following groups were deleted: " in message:
             return self._deleted(message, source, start, end, at_ms)
         found = list(_readings(message, partition))
-        if not found and _RUNS.search(message):  # blanks that whoever copied it has put in
-            message = _RUNS.sub(" ", message)
+        if not found and _RUNS.search(words):  # blanks that whoever copied it has put in
+            prefix, message, partition = _taken_apart(_RUNS.sub(" ", words))
             found = list(_readings(message, partition))
         if None in found:
             expected = "a sentence of ordinary length; in one so long an id may look like anything"
@@ -277,6 +277,14 @@ class ServerLog:
 
     def _shard(self, group_id: str) -> int:
         return shard_of(group_id, self._offsets_partitions)
+
+
+def _taken_apart(words: str) -> tuple[bool, str, int]:
+    """Whether words begin as those of the coordinator's components, what follows, and the partition that is named."""
+    java = _JAVA_PREFIX.match(words)
+    prefix = java or _SCALA_PREFIX.match(words)
+    partition = _number(java["partition"]) if java else -1
+    return prefix is not None, words[prefix.end() :] if prefix else words, partition
 
 
 def _readings(message: str, partition: int) -> Iterator[Said | None]:

@@ -39,6 +39,7 @@ class Looked:
     request_logs: tuple[Path, ...] = ()
     server_logs: tuple[Path, ...] = ()
     log_timezone: str = ""
+    log_pattern: str = ""
 
     @property
     def reach(self) -> str:
@@ -58,19 +59,21 @@ def read_of(
     zone: tzinfo | None,
     topic_ends: bool = False,
     samples: bool = False,
+    log_pattern: str = "",
 ) -> Read:
     """What the ends of these logs show. A log that cannot be read shows nothing; its own finding says why. `offsets`,
     `topic_ends`, `samples`: whether the cluster lets them be read, and groups be described."""
     kinds: set[Kind] = set()
     for path in request_logs:
         try:
-            kinds |= set(sample_of(path, RequestJson(zone or UTC), str(path)).kinds)
+            kinds |= set(sample_of(path, RequestJson(zone or UTC, log_pattern=log_pattern), str(path)).kinds)
         except OSError:
             continue
     server = False
     for path in server_logs:
         try:
-            server = server or bool(sample_of(path, ServerLog(zone or UTC), str(path)).stamps)
+            dialect = ServerLog(zone or UTC, log_pattern=log_pattern)
+            server = server or bool(sample_of(path, dialect, str(path)).stamps)
         except OSError:
             continue
     polls = bool(kinds & {Kind.FETCH, Kind.TELEMETRY})
@@ -136,10 +139,14 @@ def _commands(read: Read, looked: Looked) -> tuple[str, ...]:
             sources.append(f"{name} {shlex.join(str(path) for path in paths)}")
     if not sources:
         return ()
-    zone = f" --log-timezone {shlex.quote(looked.log_timezone)}" if looked.log_timezone and read.rung > _NO_LOG else ""
+    read_as = "".join(
+        f" {option} {shlex.quote(value)}"
+        for option, value in (("--log-timezone", looked.log_timezone), ("--log-pattern", looked.log_pattern))
+        if value and read.rung > _NO_LOG
+    )
     return (
         *lines,
-        f"kardia replay --tables {TABLES} {' '.join(sources)}{zone}",
+        f"kardia replay --tables {TABLES} {' '.join(sources)}{read_as}",
         f"kardia groups --tables {TABLES}",
         f"kardia why GROUP --tables {TABLES}",
     )

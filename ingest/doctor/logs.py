@@ -64,13 +64,22 @@ class Sample:
     bytes_read: int = 0
 
 
-def examine(path: Path, zone: tzinfo | None, switch_on: tuple[str, ...] = (), *, server: bool = False) -> list[Finding]:
+def examine(
+    path: Path,
+    zone: tzinfo | None,
+    switch_on: tuple[str, ...] = (),
+    *,
+    server: bool = False,
+    log_pattern: str = "",
+) -> list[Finding]:
     """Findings about one log. `zone`: in which its stamps are to be read, None if nobody has said. `switch_on`: what to
     do where the request logger seems to be off (`remedies`)."""
     subject = str(path)
-    dialect: Dialect = ServerLog(zone or UTC) if server else RequestJson(zone or UTC)
+    dialect: Dialect = RequestJson(zone or UTC, log_pattern=log_pattern)
+    if server:
+        dialect = ServerLog(zone or UTC, log_pattern=log_pattern)
     try:
-        unfit = why_not(path)
+        unfit = why_not(path, log_pattern)
         if unfit:
             return [_unfit(subject, unfit)]
         sample = sample_of(path, dialect, subject)

@@ -132,13 +132,15 @@ class Groups:
         return median(pauses) if len(pauses) >= BEATS_MIN else -1.0
 
 
-def examine(paths: Iterable[Path], zone: tzinfo | None, settings: Mapping[str, str] | None) -> list[Finding]:
+def examine(
+    paths: Iterable[Path], zone: tzinfo | None, settings: Mapping[str, str] | None, log_pattern: str = ""
+) -> list[Finding]:
     """Findings about every classic group in the ends of these logs. `settings`: of a broker, None where they may not be
     read. A log that cannot be read shows no group; its own finding says why."""
     groups = Groups()
     for path in paths:
         try:
-            sample_of(path, RequestJson(zone or UTC), str(path), groups.hear)
+            sample_of(path, RequestJson(zone or UTC, log_pattern=log_pattern), str(path), groups.hear)
         except OSError:
             continue
     found: list[Finding] = []

@@ -30,7 +30,7 @@ NAMED = {
     "COMPACT": "yyyyMMddHHmmssSSS",
     "DATE": "dd MMM yyyy HH:mm:ss,SSS",
     "DATE_PERIOD": "dd MMM yyyy HH:mm:ss.SSS",
-    "UNIX_MILLIS": "",
+    **dict.fromkeys(("ABSOLUTE", "ABSOLUTE_PERIOD", "ABSOLUTE_MICROS", "ABSOLUTE_NANOS"), "HH:mm:ss,SSS"),
 }
 """log4j's names (`FixedDateFormat`, `DatePatternConverter`); blank and `T`, comma and dot are the same to us."""
 

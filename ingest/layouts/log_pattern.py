@@ -147,7 +147,7 @@ def _expression(parts: list[_Part], date: DateFormat) -> str:
 def _free(behind: list[_Part]) -> str:
     """A part of any text: up to what follows it in the pattern."""
     follows = behind[0].literal if behind else ""
-    kept = rf"[^{re.escape(follows)}\n]" if follows else r"\S"
+    kept = rf"[^{re.escape(follows)}\n]" if follows else r"\S" if behind and behind[0].word != "n" else r"[^\n]"
     return rf"{kept}{{0,250}}+"
 
 

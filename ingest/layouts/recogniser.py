@@ -70,13 +70,14 @@ _DOTTED = rb"(?:[\w$-]{1,60}+\.){1,12}+[\w$-]{1,100}+"
 _SEPARATOR = re.compile(rb"[ \t|:,]*+(?:-{1,3}[ \t]++)?")
 _PART = re.compile(
     rb"(?:[\w.-]{1,40}+=)?[\[(]?" + _LEVEL + rb"[ ]*[\])]?"
-    rb"|\[?(?:category=)?(?P<logger>" + _DOTTED + rb"|[A-Z][\w$]{1,80}+(?=(?::[0-9?]{1,6}+)?:?[ \t]+[\[-]))"
+    rb"|\[?(?:category=)?(?P<logger>" + _DOTTED + rb"|[A-Z][\w$]{1,80}+(?=(?::[0-9?]{1,6}+)?:?[ \t]+[\[-])"
+    rb"|\w[\w$]{1,80}+(?=:[0-9?]{1,6}+:?[ \t]))"
     rb"(?::[0-9?]{1,6}+)?[ ]*\]?(?=[\s:\[])"
     rb"|\[(?!\[?[0-9]{4}[-/]|[A-Z]\w* \w+=)[^\[\]\n]{1,200}+\]"
     rb"|\([^()\n]{1,200}+\)"
     rb"|[0-9]{1,10}+(?=[ \t])"
     rb"|[\w.-]{1,40}+=[^\s\[\],]{0,200}+"
-    rb"|[a-z]\w{0,100}+(?=[ \t]++-[ \t])"
+    rb"|[a-z]\w{0,100}+(?=[ \t]++-[ \t]|:[ \t])"
 )
 """What may stand between the stamp and the words: a level, a logger, a thread, a process id, `key=value`, a method."""
 
@@ -126,7 +127,7 @@ class Laid(NamedTuple):
     @property
     def line(self) -> bytes:
         """The line as Kafka's shipped layout writes it."""
-        logger = b" (%s)" % self.logger if self.logger else LOGGER if self.words.startswith(MARK) else b""
+        logger = LOGGER if self.words.startswith(MARK) else b" (%s)" % self.logger if self.logger else b""
         return b"[%s] %s %s%s" % (self.stamp, self.level, self.words, logger)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ingest.archives.found import Archives, files_of, gather
 from ingest.dialects.line_patterns import WORTH_BYTES
-from ingest.errors import LogFileError
+from ingest.errors import LogFileError, SettingsError
 from ingest.holes import after_holes
 from ingest.offline import FileRange, plan
 from ingest.planning import refused_range
@@ -66,6 +66,8 @@ class Inputs:
     """Files, folders and patterns that are to be known by their content."""
     message_field: str = ""
     """Field of JSON exports that holds the line; "": found out."""
+    log_pattern: str = ""
+    """Conversion pattern of the logs; "": of a layout that is known."""
 
     def given(self) -> list[Path]:
         """All files that are meant; refuses a name that means none, before anything is started."""
@@ -83,8 +85,15 @@ class Inputs:
                 zone=self.zone,
                 message_field=self.message_field,
                 scratch=scratch,
+                log_pattern=self.log_pattern,
             )
-            ranges = plan(found.request_logs, found.server_logs, zone=self.zone, lanes=self.lanes)
+            ranges = plan(
+                found.request_logs,
+                found.server_logs,
+                zone=self.zone,
+                lanes=self.lanes,
+                log_pattern=self.log_pattern,
+            )
             refused = [refused_range(file, self.zone, self.lanes) for file in found.refused]
         return Opened([*refused, *ranges], found)
 
@@ -113,7 +122,7 @@ def _refused() -> Iterator[None]:
     """What is refused of a file, as an error of a replay."""
     try:
         yield
-    except LogFileError as refusal:
+    except (LogFileError, SettingsError) as refusal:
         raise InputFileError(refusal.what, refusal.where, refusal.expected, refusal.next_step) from refusal
 
 
