@@ -29,10 +29,11 @@ from typing import Any
 
 import msgspec
 
-from ingest.archives.opened import open_log
+from ingest.archives.opened import head_of, open_log
 from ingest.blocks import Gathered, Splitter, read_cut, read_last
 from ingest.dialects import Dialect
 from ingest.dialects.line_patterns import Patterns
+from ingest.offsets_dump import HEAD_BYTES, dump_events, is_dump
 from ingest.offsets_records import record_events
 from ingest.planning import RANGE_BYTES, FileRange, dialect_for, plan
 from ingest.router import UNROUTED, ClientKey, Directory
@@ -238,10 +239,15 @@ def route(piece: ParsedRange, directory: Directory) -> dict[int, list[Event]]:
 
 
 def read_offsets_file(path: str | Path, unknown: dict[int, int] | None = None) -> Iterator[Event]:
-    """Events of a file of `kardia capture` (plain or .gz), in file order, which is offset order per partition.
+    """Events of a file of `kardia capture` (plain or .gz), or of what Kafka's tools print of the topic, in file order,
+    which is offset order per partition.
 
     Lane: `lane_of(event.shard)`. `unknown` counts the kinds of records that are skipped. Feed GROUP_RECORDs to
     `Directory.learn` as well: they name clients that were there before the request log begins.
     """
+    is_printed = is_dump(head_of(Path(path), HEAD_BYTES))
     with open_log(Path(path)) as opened:
+        if is_printed:
+            yield from dump_events(iter(lambda: opened.readline(MAX_RECORD_LINE_BYTES), b""))
+            return
         yield from record_events(iter(lambda: opened.readline(MAX_RECORD_LINE_BYTES), b""), unknown)

@@ -212,10 +212,10 @@ def record_event(
         values = None if value is None else decode_value(layout, value)[1]
         base = Event(int(Kind.OTHER_RECORD), partition, source, offset, offset + 1, at, at, at, at, keys["group"])
         if kind == _GROUP_METADATA:
-            return _group(base, values)
+            return group_event(base, None if values is None else _group(values))
         if kind in _OFFSET_COMMITS:
-            return _offset(base, keys, values)
-        return _other(base, kind, layout, keys, values)
+            return commit_event(base, keys, values)
+        return other_event(base, kind, layout, keys, values)
     except Exception as error:  # also a defect of ours: a reader that stops at a record never gets past it
         reason, expected = "not_applied", f"a record that Kardia can read; a defect, please report it: {error!r}"[:400]
         if isinstance(error, RecordError):
@@ -226,9 +226,15 @@ def record_event(
         return Event(int(Kind.REJECTED), ALL_SHARDS, source, offset, offset + 1, at, at, at, at, detail=detail)
 
 
-def _group(base: Event, values: dict[str, Any] | None) -> Event:
-    if values is None:
+def group_event(base: Event, told: dict[str, Any] | None) -> Event:
+    """Event of a group's record; `told`: its detail, None of a tombstone. `base` has place, time and group."""
+    if told is None:
         return base._replace(kind=int(Kind.GROUP_RECORD), detail={"tombstone": True})
+    detail = {"tombstone": False, **told, "members": told["members"][:MAX_MEMBERS]}
+    return base._replace(kind=int(Kind.GROUP_RECORD), generation_id=told["generation"], detail=detail)
+
+
+def _group(values: dict[str, Any]) -> dict[str, Any]:
     consumer = values["protocolType"] == "consumer"
     members = [
         [
@@ -242,8 +248,7 @@ def _group(base: Event, values: dict[str, Any] | None) -> Event:
         ]
         for member in values["members"][:MAX_MEMBERS]
     ]
-    detail = {
-        "tombstone": False,
+    return {
         "protocol_type": values["protocolType"],
         "generation": values["generation"],
         "protocol_name": values["protocol"] or "",
@@ -251,10 +256,10 @@ def _group(base: Event, values: dict[str, Any] | None) -> Event:
         "state_at_ms": values.get("currentStateTimestamp", -1),
         "members": members,
     }
-    return base._replace(kind=int(Kind.GROUP_RECORD), generation_id=values["generation"], detail=detail)
 
 
-def _offset(base: Event, keys: dict[str, Any], values: dict[str, Any] | None) -> Event:
+def commit_event(base: Event, keys: dict[str, Any], values: dict[str, Any] | None) -> Event:
+    """Event of a commit; `values` None of a tombstone."""
     detail = {
         "tombstone": values is None,
         "topic": keys["topic"],
@@ -267,7 +272,8 @@ def _offset(base: Event, keys: dict[str, Any], values: dict[str, Any] | None) ->
     return base._replace(kind=int(Kind.OFFSET_RECORD), detail=detail)
 
 
-def _other(base: Event, kind: int, layout: Layout, keys: dict[str, Any], values: dict[str, Any] | None) -> Event:
+def other_event(base: Event, kind: int, layout: Layout, keys: dict[str, Any], values: dict[str, Any] | None) -> Event:
+    """Event of any other record of a kind that is known; `values` None of a tombstone."""
     known = values or {}
     detail = {"record_type": kind, "name": layout.name, "tombstone": values is None, "protocol": layout.protocol}
     epoch = known.get("memberEpoch", known.get("epoch", known.get("assignmentEpoch", -1)))

@@ -20,6 +20,8 @@ from ingest.archives.opened import head_of, packing_of
 from ingest.dialects.request_layout import MARK as REQUEST_MARK
 from ingest.errors import LogFileError
 from ingest.layouts.recogniser import COORDINATOR_TAG, Layouts, layouts
+from ingest.offsets_dump import HEAD_BYTES as _DUMP_BYTES
+from ingest.offsets_dump import is_dump
 from ingest.samples import is_sample
 
 HEAD_BYTES = 4 * 1024 * 1024
@@ -103,6 +105,8 @@ def kind_of(path: Path, message_field: str = "", log_pattern: str = "") -> Known
         return Known(path, Kind.OFFSETS)
     if is_sample(first):
         return Known(path, Kind.SAMPLES)
+    if is_dump(head) and not _is_server(head[:_DUMP_BYTES], known_layouts):
+        return Known(path, Kind.OFFSETS)
     form = form_of(head, known_layouts, message_field)
     if form is not None:
         return Known(path, Kind.WRAPPED, form)

@@ -314,10 +314,9 @@ def careful_reading(schema: Schema, text: str, at: int, end: int) -> Reading | s
     found = _without_joined_items(found)
     if len(found) == 1:
         return found[0]
-    best = min(map(_doubt, found))
-    fitting = [reading for reading in found if _doubt(reading) == best]
-    if len(fitting) == 1 and best < _ANYTHING and _error(fitting[0]) in _ACCEPTED:
-        return fitting[0]
+    possible = [reading for reading in found if _error(reading) not in _ACCEPTED or _is_handed_out(reading)]
+    if len(possible) == 1 and _member_ids(possible[0]):
+        return possible[0]
     return "a line with one meaning; an id in it looks like a part of another one"
 
 
@@ -342,22 +341,20 @@ def _items_of(reading: Reading) -> int:
     return sum(len(side.get(name, ())) for side in (reading.request, reading.response) for name in _LISTS)
 
 
-_OWN, _CLEAN, _ANYTHING = range(3)
+def _is_handed_out(reading: Reading) -> bool:
+    """Whether a broker may know the members of a reading by these ids, so that its answer fits: of a client id, or of
+    the instance id of a static member, and a UUID. A client may write any whole reading into its client.id, with ids
+    that fit: so one that fits better than another proves nothing, only one that alone does."""
+    return all(_is_one(member_id, reading) for member_id in _member_ids(reading))
 
 
-def _doubt(reading: Reading) -> int:
-    """How far the member ids of a reading are from what a broker hands out."""
-    return max((_doubt_of(member_id, reading.client_id) for member_id in _member_ids(reading)), default=_ANYTHING)
-
-
-def _doubt_of(member_id: str, client_id: str) -> int:
-    uuid = member_id[-_UUID_CHARS:]
-    if member_id and _UUID.fullmatch(uuid) is None:
-        return _ANYTHING
-    if member_id and member_id[:-_UUID_CHARS] == client_id + "-":
-        return _OWN
-    # A static member, or none: nothing of it vouches for the client id, which then must not be odd itself.
-    return _ANYTHING if "," in member_id or "," in client_id else _CLEAN
+def _is_one(member_id: str, reading: Reading) -> bool:
+    if not member_id:
+        return True  # who only commits is no member
+    given, uuid = member_id[: -_UUID_CHARS - 1], member_id[-_UUID_CHARS - 1 :]
+    if uuid[:1] != "-" or _UUID.fullmatch(uuid[1:]) is None:
+        return False
+    return given in (reading.client_id, reading.request.get("groupInstanceId"))
 
 
 def _member_ids(reading: Reading) -> list[str]:

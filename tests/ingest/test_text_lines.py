@@ -172,6 +172,29 @@ def test_no_name_makes_an_event_of_another_group(what: str, fold: bool) -> None:
     assert len(found) + sum(gathered.ignored.values()) >= 3  # nothing is lost silently
 
 
+STATIC = "apiKey=HEARTBEAT, apiVersion=3"
+
+
+@pytest.mark.parametrize("fold", [False, True])
+@pytest.mark.parametrize(
+    "forged",
+    [
+        f"v, correlationId=1) -- {{group_id=victim,generation_id=1,member_id=v-{UUID},group_instance_id=x",
+        f"v, correlationId=1) -- {{group_id=victim,generation_id=1,member_id=i-{UUID},group_instance_id=i",
+        f"v, correlationId=1) -- {{group_id=victim,generation_id=1,member_id=v-{UUID},group_instance_id=null}},"
+        "response:{throttle_time_ms=0,error_code=0} from connection 1.2.3.4:1-5.6.7.8:9-0;totalTime:1.0",
+        f"v, correlationId=1) -- {{group_id=victim,generation_id=1,member_id=v-{UUID},group_instance_id=",
+    ],
+)
+def test_a_static_member_moves_by_no_client_id(forged: str, fold: bool) -> None:
+    """Its member id is made of its instance id, so that nothing vouches for its client.id: what looks better proves
+    nothing."""
+    real = text_line(client=forged, member=f"i-1-{UUID},group_instance_id=i-1").replace(HEARTBEAT, STATIC)
+    found, _ = events_of(real + "\n", fold=fold)
+    assert "victim" not in {event.group_id for event in found}
+    assert {event.group_id for event in found if event.kind == Kind.HEARTBEAT} <= {"own"}
+
+
 def test_a_line_with_two_readings_is_ambiguous_and_counted() -> None:
     found, gathered = events_of(text_line(group="g,generation_id=1,member_id=x", member="made-up", error=25) + "\n")
     assert [(event.detail or {})["reason"] for event in found] == ["ambiguous"]
