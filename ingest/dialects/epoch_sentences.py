@@ -1,10 +1,12 @@
-"""The coordinator's sentences about groups that have epochs: consumer, share and streams groups of 4.0 to 4.4.
+"""The coordinator's sentences about groups that have epochs: consumer, share and streams groups of 4.0 to 4.4, and of
+the preview of KIP-848 in 3.7 to 3.9, whose words are given with ids of other messages.
 
 Each with the release that has it first and a recorded one, with the ids of the recording, which a test reads back. What
 a sentence means is decided in `kardia/observe/sentences/epochs.py`. Member ids of these protocols are whatever a client
 chose: Java sends 22 characters of base64 for URLs, librdkafka of plain base64, with `/` and `+`. An instance id that
 ends in ` temporarily` makes a leave look like one for a moment: nobody but that client is concerned.
-Truth: `GroupMetadataManager.java` of 4.0.2, 4.1.2, 4.2.1 and 4.3.1, and the constants of its class in 4.4.0.
+Truth: `GroupMetadataManager.java` of 4.0.2, 4.1.2, 4.2.1 and 4.3.1, and the constants of its class in 4.4.0,
+3.7.2, 3.8.1 and 3.9.2.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ SENTENCES: tuple[Sentence, ...] = (
             "target_computed",
             "Computed a new target assignment for epoch ",
             # A share group of 4.0 tells the assignment as well.
-            rf"{_GROUP}Computed a new target assignment for epoch {_EPOCH} with '[^']*' assignor in {_NUMBER}ms[.:].*",
+            rf"{_GROUP}Computed a new target assignment for epoch {_EPOCH} with '[^']*' assignor"
+            rf"(?: in {_NUMBER}ms)?[.:].*",  # 3.7 tells no time
         ),
     ),
     Sentence(
@@ -259,7 +262,8 @@ SENTENCES: tuple[Sentence, ...] = (
         pattern(
             "instance_in_use",
             " cannot join the group because the instance id is ",
-            rf"{_GROUP}{_STATIC} cannot join the group because the instance id is owned by member (?P<other>.*?)\.",
+            rf"{_GROUP}{_STATIC} cannot join the group because the instance id is (?:is )?owned by "
+            r"member (?P<other>.*?)\.",
             "] Static member ",
             " with instance id ",
         ),
@@ -323,6 +327,105 @@ SENTENCES: tuple[Sentence, ...] = (
             "epoch_group_unloaded",
             "] Unloaded group metadata for group epoch ",
             rf"\[GroupId=(?P<group>.*)\] Unloaded group metadata for group epoch {_EPOCH}\.",
+        ),
+    ),
+    # The preview of KIP-848.
+    Sentence(
+        "3.7",
+        "[GroupId h07] Member FWUhaD2GRUSVEbw/kvH+uQ joins the consumer group.",
+        pattern(
+            "epoch_member_joined",
+            " joins the consumer group.",
+            rf"{_GROUP}Member (?P<member>.*?) joins the (?P<reason>consumer) group\.",
+            "] Member ",
+        ),
+    ),
+    Sentence(
+        "3.7",
+        "[GroupId h07] Static member VcTi9tW2RuOfsI8d7c7t1A with instance id i-a joins the consumer group.",
+        pattern(
+            "epoch_member_joined",
+            " joins the consumer group.",
+            rf"{_GROUP}{_STATIC} joins the (?P<reason>consumer) group\.",
+            "] Static member ",
+            " with instance id ",
+        ),
+    ),
+    # Whom it replaces these releases do not say: who has its instance id.
+    Sentence(
+        "3.7",
+        "[GroupId h06] Static member HoDmCIcZQJqfC5WVPW5_NA with instance id i-a re-joins the consumer group.",
+        pattern(
+            "epoch_member_replaced",
+            " re-joins the consumer group.",
+            rf"{_GROUP}{_STATIC} re-joins the (?P<reason>consumer) group\.",
+            "] Static member ",
+            " with instance id ",
+        ),
+    ),
+    Sentence(
+        "3.8",
+        "[GroupId h06] Static member with unknown member id and instance id i-a re-joins the consumer group. Created a "
+        "new member HoDmCIcZQJqfC5WVPW5_NA to replace the existing member EBSO6lEDTMm1Ri0NuHieEA.",
+        pattern(
+            "epoch_member_replaced",
+            " to replace the existing member ",
+            rf"{_GROUP}Static member with unknown member id and instance id (?P<instance>.*?) re-joins the "
+            r"(?P<reason>consumer) group\. Created a new member (?P<member>.*?) to replace the existing member "
+            r"(?P<other>.*?)\.",
+            " and instance id ",
+            " to replace the existing member ",
+        ),
+    ),
+    Sentence(
+        "3.7",
+        "[GroupId h06] Static Member vY7EsGKDTSWVczfhuSUyZA with instance id i-c left the consumer group.",
+        pattern(
+            "epoch_member_left",
+            " left the consumer group.",
+            r"\[GroupId (?P<group>.*?)\] Static Member (?P<member>.*?) with instance id (?P<instance>.*?)"
+            r"(?<! temporarily) left the (?P<reason>consumer) group\.",
+            "] Static Member ",
+            " with instance id ",
+        ),
+    ),
+    Sentence(
+        "3.7",
+        "[GroupId h06] Static Member EBSO6lEDTMm1Ri0NuHieEA with instance id i-a temporarily left the consumer group.",
+        pattern(
+            "epoch_member_away",
+            " temporarily left the consumer group.",
+            r"\[GroupId (?P<group>.*?)\] Static Member (?P<member>.*?) with instance id (?P<instance>.*?) temporarily "
+            r"left the (?P<reason>consumer) group\.",
+            "] Static Member ",
+            " with instance id ",
+        ),
+    ),
+    Sentence(
+        "3.8",
+        "[Group h11] Dynamic Member k11-b-99c240a0-e44a-427b-9d43-05c9f9f7b4b3 has left group through explicit "
+        "`LeaveGroup` request; client reason: consumer poll timeout has expired.",
+        pattern(
+            "epoch_member_left",
+            " has left group through explicit `LeaveGroup` request; ",
+            r"\[Group (?P<group>.*?)\] Dynamic Member (?P<member>.*?) has left group through explicit `LeaveGroup` "
+            r"request; client reason: (?P<reason>.*)",
+            "] Dynamic Member ",
+            " has left group through explicit `LeaveGroup` request; ",
+        ),
+    ),
+    Sentence(
+        "3.8",
+        "[Group h11] Static Member k11-b-99c240a0-e44a-427b-9d43-05c9f9f7b4b3 with instance id i-b has left group "
+        "through explicit `LeaveGroup` request; client reason: member was removed by an admin",
+        pattern(
+            "epoch_member_left",
+            " has left group through explicit `LeaveGroup` request; ",
+            r"\[Group (?P<group>.*?)\] Static Member (?P<member>.*?) with instance id (?P<instance>.*?) has left group "
+            r"through explicit `LeaveGroup` request; client reason: (?P<reason>.*)",
+            "] Static Member ",
+            " with instance id ",
+            " has left group through explicit `LeaveGroup` request; ",
         ),
     ),
 )

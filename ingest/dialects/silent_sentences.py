@@ -2,9 +2,9 @@
 
 They are known so that one that is not can be told from them: of a new release, of a vendor's broker, or cut in two by a
 line break in somebody's id. Nothing is concluded of these, so it does not matter what an id in them looks like; what is
-read as a sentence of `classic_sentences` or `epoch_sentences` is not looked for here. The coordinator of 3.6 to 3.9 in
-Java, which had to be asked for then, has words of its own that are not here.
-Truth: log statements at INFO and above in the packages of the group coordinator of Kafka 2.0 to 3.9 (source) and of 4.0
+read as a sentence of `classic_sentences` or `epoch_sentences` is not looked for here. The coordinator in Java of 3.7 to
+3.9, which had to be asked for then, has words of its own: they are those of 3.7.
+Truth: log statements at INFO and above in the packages of the group coordinator of Kafka 2.0 to 3.9 (source) and of 3.7
 to 4.4 (byte code, `tests/support/logged.py`).
 """
 
@@ -103,6 +103,24 @@ SILENT: dict[str, tuple[str, ...]] = {
         "Loaded metadata from {} with buffer larger ({} bytes) than configured buffer size ({} bytes).",
         "Unknown record type {} while loading offsets and group metadata from {}. Ignoring it. It could be a "
         "left over from an aborted upgrade.",
+    ),
+    "3.7": (
+        "Cannot upgrade classic group {} to consumer group because the online upgrade is disabled.",
+        "ConsumerGroupDescribe request {} hit an unexpected exception: {}.",
+        "DescribeGroups request {} hit an unexpected exception: {}",
+        "Heartbeat request {} hit an unexpected exception: {}",
+        "Ignoring load completion from {} because context is in {} state.",
+        "Ignoring loading metadata from {} since current epoch {} is larger than or equals to {}.",
+        "JoinGroup request {} hit an unexpected exception: {}",
+        "LeaveGroup request {} hit an unexpected exception: {}",
+        "Member Id {} not found",
+        "Removed group {} with an unknown group type {}.",
+        "Replaying records to {} failed due to: {}.",
+        "SyncGroup request {} hit an unexpected exception: {}",
+        "The member {} is assigned more partitions than the maximum possible.",
+        "The subscription list is empty, returning an empty assignment",
+        "[GroupId {}] Member {} transitioned from {} to {}.",
+        "[GroupId {}] Member {} updated its subscribed regex to: {}.",
     ),
     "4.0": (
         "Cannot downgrade consumer group {} to classic group because its group size is greater than classic "

@@ -10,9 +10,11 @@ import pytest
 from ingest.dialects.epoch_sentences import SENTENCES
 from ingest.dialects.sentence import Sentence
 from ingest.dialects.server_log import ServerLog
+from ingest.offline import tick
 from ingest.stamps import zone_named
-from kardia.events import COORDINATOR_LINES, Event, Kind
+from kardia.events import COORDINATOR_LINES, Event, Kind, lane_of, shard_of
 from kardia.kafka.releases import version_of
+from kardia.observe import Observer, ObserverSettings
 from tests.support.stories import CORPORA, MODERN_STORIES
 
 LOGGER = "org.apache.kafka.coordinator.group.GroupMetadataManager"
@@ -39,7 +41,7 @@ def test_each_sentence_is_read_as_it_was_recorded(sentence: Sentence) -> None:
     assert sentence.read.what in COORDINATOR_LINES
     assert event.group_id in sentence.example
     assert event.member_id in sentence.example
-    assert version_of(sentence.since) >= version_of("4.0.0")
+    assert version_of(sentence.since) >= version_of("3.7.0")
 
 
 def test_what_stands_in_them() -> None:
@@ -102,3 +104,21 @@ def test_an_id_that_looks_like_a_sentence_speaks_for_nobody_else(member: str) ->
             assert (event.group_id, event.member_id) == ("g", member), message
         else:
             assert (event.detail or {})["reason"] == "ambiguous"
+
+
+def test_the_preview_does_not_say_who_was_replaced_and_the_observer_knows_it() -> None:
+    """3.7: a static member that comes back under another member id, by the instance id that both have."""
+    sentences = (
+        "[GroupId h06] Bumped group epoch to 2.",
+        "[GroupId h06] Static member EBSO6lEDTMm1Ri0NuHieEA with instance id i-a joins the consumer group.",
+        "[GroupId h06] Static member HoDmCIcZQJqfC5WVPW5_NA with instance id i-a re-joins the consumer group.",
+    )
+    events = [event for event in map(read, sentences) if isinstance(event, Event)]
+    shard, at = shard_of("h06"), events[0].logged_at_ms
+    given = [event._replace(shard=shard, start=place, end=place + 1) for place, event in enumerate(events)]
+    observer = Observer(ObserverSettings("c"), lane_of(shard))
+    observer.step([*given, tick("b/server/x", 0, 3, at + 1_000, 3, 3, {}, at, {"last_line_at_ms": at + 1_000})])
+    observer.finish()
+    group = observer.groups["h06"]
+    assert list(group.members) == ["HoDmCIcZQJqfC5WVPW5_NA"]
+    assert group.instances == {"i-a": "HoDmCIcZQJqfC5WVPW5_NA"}

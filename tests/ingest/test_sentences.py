@@ -149,7 +149,11 @@ def test_no_recorded_line_is_unknown_but_those_that_an_id_cuts_in_two() -> None:
     "release",
     [
         "broker-4.4.0",
-        *(pytest.param(f"coordinator-{one}", marks=pytest.mark.long) for one in ("4.0.2", "4.1.2", "4.2.1", "4.3.1")),
+        "broker-3.9.2",  # its coordinator in Java is the preview of KIP-848, as of 3.7 and 3.8
+        *(
+            pytest.param(f"coordinator-{one}", marks=pytest.mark.long)
+            for one in ("3.7.2", "3.8.1", "4.0.2", "4.1.2", "4.2.1", "4.3.1")
+        ),
     ],
 )
 def test_everything_that_the_coordinators_classes_log_is_in_a_table(release: str) -> None:
@@ -160,7 +164,7 @@ def test_everything_that_the_coordinators_classes_log_is_in_a_table(release: str
         for one in logged(jar, *PACKAGES)
         if LEVELS.index(one.level) >= LEVELS.index("info") and (one.class_name, one.sentence) not in PUT_TOGETHER
     }
-    assert len(found) > 100
+    assert len(found) > 80
     unknown = [one for one in sorted(found) if not (_is_read(one.sentence) or is_silent(filled(one.sentence)))]
     assert unknown == []
 
@@ -171,6 +175,8 @@ PUT_TOGETHER = {
     ("GroupMetadataManager", "consumer"),  # a name that is put into the sentence before it
     ("ClassicGroup", "consumer"),
     ("ClassicGroup", "None"),
+    ("ClassicGroup", ". Consumer group coordinator is not aware of the subscribed topics."),  # 3.7 to 3.9
+    ("GroupMetadataManager", "."),
 }
 """What stands last before the call of the logger and is not the sentence."""
 

@@ -156,8 +156,12 @@ def _named(facts: Facts, group: Group, event: Event, at: float, why: str) -> Mem
 
 
 def _on_replaced(facts: Facts, group: Group, event: Event, at: float) -> None:
-    for old_id in (event.detail or {}).get("members") or ():
-        naming.end(facts, group, str(old_id), at, "static_replaced", "exact")
+    replaced = [str(one) for one in (event.detail or {}).get("members") or ()]
+    before = group.instances.get(event.group_instance_id, "")
+    if not replaced and before not in ("", event.member_id):
+        replaced = [before]  # up to 3.9 the sentence does not always say whom
+    for old_id in replaced:
+        naming.end(facts, group, old_id, at, "static_replaced", "exact")
     _named(facts, group, event, at, "static_replaced")
 
 
