@@ -112,7 +112,7 @@ def read(readers: Mapping[str, TableReader], settings: ApiSettings, asked: Asked
     )
 
 
-def report(rows: Rows, asked: Asked, freshness: Freshness, gaps: int) -> dict[str, Any]:
+def report(rows: Rows, asked: Asked, freshness: Freshness, ledger: Mapping[str, int]) -> dict[str, Any]:
     """The answer; each list has the latest `limit` entries, and `left_off` counts the rest."""
     inside = [row for row in rows.rebalances if _touches(row.started_at_ms, row.completed_at_ms, asked)]
     lives = [row for row in rows.lives if _touches(row.joined_at_ms, row.ended_at_ms, asked)]
@@ -120,7 +120,7 @@ def report(rows: Rows, asked: Asked, freshness: Freshness, gaps: int) -> dict[st
     ended.sort(key=lambda row: (row.ended_at_ms, row.member_id))
     evicted = [row for row in ended if row.end_cause in EVICTION_CAUSES]
     foretold = [row for row in rows.predictions if _touches(row.predicted_at_ms, row.outcome_at_ms, asked)]
-    material = _material(rows, asked, freshness, gaps)
+    material = _material(rows, asked, freshness, ledger)
     told = story.explain(material, from_ms=asked.from_ms, to_ms=asked.to_ms, sentences_max=asked.limit)
     findings = lint(
         _mappings(lives),
@@ -162,7 +162,7 @@ def _present(rows: Rows, asked: Asked) -> list[Any]:
     return sorted(found, key=lambda row: (-(row.session_deadline_at_ms or 1 << 62), row.member_id))
 
 
-def _material(rows: Rows, asked: Asked, freshness: Freshness, gaps: int) -> story.Material:
+def _material(rows: Rows, asked: Asked, freshness: Freshness, ledger: Mapping[str, int]) -> story.Material:
     cuts = [
         getattr(found[0], column)
         for found, column in (
@@ -184,8 +184,9 @@ def _material(rows: Rows, asked: Asked, freshness: Freshness, gaps: int) -> stor
         freshness.now_ms,
         freshness.stale,
         max(cuts, default=None),
-        gaps,
+        ledger["gaps"],
         _mappings(rows.disagreements),
+        rejected=ledger["rejected"],
     )
 
 

@@ -58,7 +58,7 @@ async def incident(request: ApiRequest) -> Response:
 
     def made() -> dict[str, Any]:
         rows: Rows = read(store.readers, store.settings, asked)
-        return report(rows, asked, freshness, cluster.reach.ledger["gaps"])
+        return report(rows, asked, freshness, cluster.reach.ledger)
 
     found = await request.context.read(partial(made))
     reply = answer(

@@ -245,6 +245,7 @@ class Questions:
             max(cuts, default=None),
             cluster["ledger"]["gaps"],
             _ascending(differing, "at_ms"),
+            rejected=cluster["ledger"]["rejected"],
         )
 
     def no_member(self, material: Material, member: str) -> QuestionError:

@@ -16,7 +16,7 @@ from kardia.observe import ObserverSettings
 from spark_jobs.errors import InputFileError
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, Told, replay
-from spark_jobs.replay.summary import Summary
+from spark_jobs.replay.summary import Refused, Summary
 
 SMALL_BYTES = 64 * 1024 * 1024
 """Logs up to that size are replayed with a history of health; with larger ones it takes more time than all the rest."""
@@ -116,14 +116,28 @@ def run_replay(
         bar.update(task, completed=bar.tasks[0].total or 1)
     _show(Console(), summary, tables, time.monotonic() - started, every_s)
     if summary.lines and summary.events <= summary.rejected:
-        refused = f"; {summary.rejected:,} were rejected, see `kardia rejected`" if summary.rejected else ""
+        refused = "".join(f"; {one.lines:,} were rejected as {one.reason}" for one in summary.refused[:3])
+        named = [expected for option, expected in ((request_logs, _REQUESTS), (server_logs, _SENTENCES)) if option]
         raise InputFileError(
             f"none of the {summary.lines:,} lines says anything about a consumer group{refused}",
             ", ".join(str(path) for path in (*files, *request_logs, *server_logs, *offsets))[:400],
-            "lines such as `[...] DEBUG Completed request:{...} (kafka.request.logger)`, or, of Kafka 2.0 to 2.7, "
-            "`Completed request:RequestHeader(...)`",
-            "check that these are the request logs and that kafka.request.logger is at DEBUG: docs/request-logging.md",
+            summary.refused[0].expected if summary.refused else "; ".join(named or (_REQUESTS, _SENTENCES)),
+            _NEXT_OF_SERVER if named == [_SENTENCES] else _NEXT_OF_REQUESTS,
         )
+
+
+_REQUESTS = (
+    "lines such as `[...] DEBUG Completed request:{...} (kafka.request.logger)`, or, of Kafka 2.0 to 2.7, "
+    "`Completed request:RequestHeader(...)`"
+)
+_SENTENCES = "lines such as `[...] INFO [GroupCoordinator 1]: ... (kafka.coordinator.group.GroupCoordinator)`"
+_NEXT_OF_REQUESTS = (
+    "check that these are the request logs and that kafka.request.logger is at DEBUG: docs/request-logging.md"
+)
+_NEXT_OF_SERVER = (
+    "check that this is server.log of the broker that leads the group, that kafka.coordinator.group is at INFO, and "
+    "the layout (--log-pattern): docs/request-logging.md"
+)
 
 
 _NOT_APPLIED = "left out: a defect, please report it; `kardia rejected --reason not_applied` lists them"
@@ -143,6 +157,14 @@ def _of_archives(found: Archives) -> list[tuple[str, int, str]]:
         ("", more, "more files that are not read"),
     ]
 
+
+def _of_refused(one: Refused) -> str:
+    """What was expected, and of a layout that is not known its first line."""
+    first = f"; the first of them: {one.excerpt}" if one.reason == "unknown_layout" else ""
+    return f"expected {one.expected}{first}"[:_REFUSED_CHARS]
+
+
+_REFUSED_CHARS = 500
 
 _DISAGREE = "lines of server.log that say otherwise than the requests; `kardia disagreements` lists them"
 
@@ -171,6 +193,7 @@ def _show(console: Console, summary: Summary, tables: Folder, seconds: float, ev
         ("events", summary.events, ""),
         ("ignored", summary.ignored, "lines and records that say nothing about a group"),
         ("rejected", summary.rejected, "lines that could not be understood; `kardia rejected` lists them"),
+        *((f"  {one.reason}", one.lines, _of_refused(one)) for one in summary.refused),
         *((("not applied", summary.not_applied, _NOT_APPLIED),) if summary.not_applied else ()),
         ("unattributed", summary.unattributed, "fetches of clients that belong to no group seen"),
         ("groups", summary.groups, ""),

@@ -224,6 +224,8 @@ class RequestJson:
         if isinstance(error, msgspec.ValidationError):
             outside = " >= " in text or " <= " in text or "out of range" in text or "length <=" in text
             return rejection("out_of_range" if outside else "unknown_shape", text, line, source, start, end, at_ms)
+        if "truncated" in text:
+            text = f"this one is cut after {len(line)} bytes, by who wrote or exported it"
         return rejection("bad_json", f"a whole JSON object; {text}", line, source, start, end, at_ms)
 
 

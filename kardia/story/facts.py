@@ -139,6 +139,8 @@ class Material:
     """Gaps that the logs of the cluster had."""
     disagreements: tuple[Row, ...] = ()
     """By `at_ms`."""
+    rejected: int = 0
+    """Lines of the cluster's logs that could not be understood."""
     names: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property

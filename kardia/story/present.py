@@ -286,6 +286,9 @@ def limits(material: Material, asked_ms: int | None) -> list[Sentence]:
         found.append(
             f"The logs of this cluster had {words.count(material.gaps, 'gap')}: silence in a gap says nothing."
         )
+    if material.rejected:
+        lines = words.count(material.rejected, "line")
+        found.append(f"{lines} could not be read, and what they say is missing here: `kardia rejected` shows why.")
     if material.whole_from_ms is not None:
         found.append(
             f"What was before {words.instant(material.whole_from_ms)} was not read, because there is too much of it: "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import duckdb
 
@@ -12,6 +13,17 @@ from kardia.tables import TABLES
 from kardia.upkeep import surviving
 from spark_jobs.writers.tables import is_there, open_table
 from stores.datasets import dataset_of
+
+
+class Refused(NamedTuple):
+    """Lines that were rejected for one reason."""
+
+    reason: str
+    lines: int
+    expected: str
+    """What would have been understood in place of the first of them."""
+    excerpt: str
+    """How the first of them begins."""
 
 
 @dataclass
@@ -33,6 +45,8 @@ class Summary:
     """Memberships that ended, by cause."""
     archives: Archives = field(default_factory=Archives)
     """What the files were."""
+    refused: list[Refused] = field(default_factory=list)
+    """Lines that were rejected, by reason, the most first."""
     disagreements: dict[str, int] = field(default_factory=dict)
     """Lines of server.log that say otherwise than the requests, by kind."""
 
@@ -54,7 +68,7 @@ def count_tables(summary: Summary, directory: Folder, first_batch: int) -> Summa
 
 def _count(summary: Summary, directory: Folder, first_batch: int) -> Summary:
     with duckdb.connect() as connection:
-        for name in ("members", "rebalances", "disagreements"):
+        for name in ("members", "rebalances", "disagreements", "rejected"):
             if not is_there(directory, name):
                 return summary
             connection.register(f"all_{name}", dataset_of(open_table(directory, name)))
@@ -75,6 +89,11 @@ def _count(summary: Summary, directory: Folder, first_batch: int) -> Summary:
             "SELECT count(*) FROM (SELECT cluster_id, group_id FROM standing_members "
             "UNION SELECT cluster_id, group_id FROM standing_rebalances)",
         )
+        found = connection.execute(
+            'SELECT reason, count(*), arg_min(expected, "start"), arg_min(excerpt, "start") '
+            "FROM standing_rejected GROUP BY 1 ORDER BY 2 DESC, 1"
+        ).fetchall()
+        summary.refused = [Refused(*row) for row in found]
         summary.disagreements = dict(
             connection.execute(
                 "SELECT kind, count(*) FROM standing_disagreements GROUP BY 1 ORDER BY 2 DESC, 1"

@@ -172,11 +172,12 @@ def test_a_live_story_counts_down_and_a_stale_one_does_not() -> None:
 
 
 def test_limits_are_said() -> None:
-    found = material(gaps=2, whole_from_ms=T, lives=[life("a", -60_000), life("b", 1_000)])
+    found = material(gaps=2, rejected=23, whole_from_ms=T, lives=[life("a", -60_000), life("b", 1_000)])
     assert [text.split(":")[0] for text in texts(found, "limit")] == [
         "No health row is near this instant",
         "Everything logged up to 2025-10-09T09",
         "The logs of this cluster had 2 gaps",
+        "23 lines could not be read, and what they say is missing here",
         "What was before 2025-10-09T08",
     ]
     assert len(texts(found, "joined")) == 1, "what is not whole is not told"
