@@ -280,3 +280,10 @@ def test_a_file_in_each_layout_is_known_by_its_content(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.txt"
         path.write_text(f"\t{layout.example}\n" * 3)
         assert kind_of(path).kind is FileKind.SERVER, layout.who
+
+
+def test_the_page_shows_each_layout() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "request-logging.md").read_text(encoding="utf-8")
+    for layout in LAYOUTS:
+        pattern = layout.pattern.replace("|", r"\|").replace("\t", r"\t")
+        assert f"| {layout.who} | `{pattern}` |" in page
