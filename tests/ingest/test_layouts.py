@@ -264,7 +264,7 @@ def test_a_hostile_line_takes_no_time(pattern: str) -> None:
     for line in lines:
         begin = time.process_time()
         known.laid(line)
-        assert time.process_time() - begin < 0.25, line[:80]
+        assert time.process_time() - begin < 1.0, line[:80]
 
 
 def test_expressions_of_patterns_are_compiled_once() -> None:
