@@ -14,10 +14,11 @@ nothing here interprets an event.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import attrgetter
 
 from ingest.blocks import AHEAD_MS, FUTURE, of_the_future
@@ -27,6 +28,7 @@ from ingest.offline import tick
 from ingest.outgoing import Lanes, encoded, routed
 from ingest.ports import Clock, Ends, Records, Samples, Sessions, Topic
 from ingest.positions import Positions, SavedDirectory, Store
+from ingest.processes import Processes, of_groups, summary_of
 from ingest.router import Directory
 from ingest.stream import Covered, LogStream
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, for_shard, lane_of, stream_of
@@ -126,6 +128,9 @@ class Collector:
     _nameless: set[str] = field(default_factory=set)
     """Logs that were told to have no name."""
     _alive_to_ms: dict[str, float] = field(default_factory=dict)
+    _processes: dict[str, Processes] = field(default_factory=lambda: defaultdict(Processes))
+    """Stream -> what its lines have shown of the broker's process. Not saved: lanes go by their own groups for what was
+    before a collector began."""
     """BROKER/STREAM -> stamp of its last line."""
 
     def step(self) -> bool:
@@ -305,6 +310,7 @@ class Collector:
         """Events of one incarnation, routed, and its tick in every lane."""
         gathered = covered.gathered
         own = gathered.events
+        summary = summary_of(chain.from_iterable(own), of_groups(gathered.quiet), gathered.silences)
         folded = routed(gathered, self.directory, self.lanes)
         for client, events in gathered.unrouted.items():
             shards = self.directory.shards_of(client)
@@ -332,6 +338,11 @@ class Collector:
         self._tell_future(covered.source, gathered.rejected[FUTURE], gathered.ahead_ms_max)
         stream = stream_of(covered.source)
         signs = gathered.signs(self._alive_to_ms.get(stream, 0.0))
+        if stream.endswith("/request"):
+            self._processes[stream].take(
+                summary, gathered.silences, self._alive_to_ms.get(stream), gathered.first_at_ms
+            )
+            signs |= self._processes[stream].signs()
         self._alive_to_ms[stream] = signs["last_line_at_ms"]
         if covered.complete_to_ms <= 0:
             return  # no line with a stamp yet and not at the end: nothing can be said

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from ingest.dialects.line_patterns import Patterns
 from ingest.offsets_dump import HEAD_BYTES, dump_events, is_dump
 from ingest.offsets_records import record_events
 from ingest.planning import RANGE_BYTES, FileRange, dialect_for, plan
+from ingest.processes import NOTHING, Processes, Summary, summary_of
 from ingest.router import UNROUTED, ClientKey, Directory
 from kardia.events import ALL_SHARDS, Event, Kind, for_shard, lane_of
 from kardia.stretches import Stretch
@@ -73,6 +75,8 @@ class ParsedRange(msgspec.Struct):
     """Further events by lane, folded."""
     unrouted_stretches: list[tuple[str, str, list[Stretch]]] = []
     """Further events that name no group, folded: [client id, address, stretches]."""
+    summary: Summary = NOTHING
+    """What it tells of the broker's process."""
 
     def ticks(self, sent: dict[int, int] | None = None, complete_to_ms: float | None = None) -> list[Event]:
         """One TICK per lane for this range; the one of lane i is the i-th.
@@ -83,11 +87,14 @@ class ParsedRange(msgspec.Struct):
         """
         at_ms = self.last_at_ms if complete_to_ms is None else complete_to_ms
         counts = sent or {}
+        processes = Processes()
+        processes.take(self.summary, self.silences)
         signs = {
             "first_line_at_ms": self.first_at_ms,
             "last_line_at_ms": self.last_at_ms,
             "silences": [list(pair) for pair in self.silences],
             "slow": self.slow,
+            **processes.signs(),
         }
         return [
             tick(self.source, self.start, self.end, at_ms, counts.get(lane, 0), self.lines, self.ignored, at_ms, signs)
@@ -212,6 +219,7 @@ def _parsed(source: str, start: int, end: int, gathered: Gathered, dialect: Dial
         list(gathered.slow.values()),
         stretches,
         [(client_id, host, folded) for (client_id, host), folded in unrouted.items()],
+        summary_of(chain.from_iterable(gathered.events), chain.from_iterable(stretches), gathered.silences),
     )
 
 

@@ -237,6 +237,11 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "holes": "list of [from_ms, to_ms]: between two lines a file of the log is missing; a replay says so",
         "slow": "list of [from_ms, taken_ms, queue_ms, local_ms, remote_ms]: the slowest request of each window of the "
         " broker's clock in which one was slow; see `kardia.slowness`",
+        "processes": "dict, what connections show of the broker's process: known_from_ms, since when those of all its "
+        "clients are known; restarts, list of [from_ms, to_ms, shown_at_ms]: started again between two lines; went_on, "
+        "list of [from_ms, to_ms, shown_at_ms, 1 if nobody was late else 0]: the same process between two instants",
+        "queued_at": "list of float: when requests arrived that stood long in the broker's queue, one a moment",
+        "asked_from_ms": "float; the first request about a group, as far as whoever reads the log has read",
         "session_ms": "dict protocol -> int, session timeout of groups with epochs as the cluster is configured; where "
         "it was read, from time to time",
         "group_session_ms": "dict group -> the same, of groups with a configuration of their own",

@@ -43,6 +43,8 @@ KEPT: dict[str, Any] = {
     "pauses": dict[str, list[Silence]],
     "doubted": dict[str, Silence],
     "elected": dict[str, Elected],
+    "process_known_from": dict[str, float],
+    "asked_from": dict[str, float],
     "restarted_at": dict[str, float],
     "blind_to": dict[str, float],
     "last_sign_at": dict[str, float],

@@ -69,6 +69,15 @@ IDLE_SAMPLES = 12
 """Samples of health one after the other between which nothing happens and nothing is due, a minute of them. Then comes
 the last one before something does: two archives may be a year apart."""
 
+
+def _on_told(facts: Facts, event: Event, at: float) -> None:
+    """A tick that tells the configuration of the cluster, or of a broker's process."""
+    if "process" in (event.detail or {}):
+        restarts.on_told(facts, event, at)
+    else:
+        sessions.on_told(facts, event, at)
+
+
 HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.JOIN: joins.on_join,
     Kind.SYNC: requests.on_sync,
@@ -87,7 +96,7 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.COORDINATOR_LINE: dispatch.on_coordinator_line,
     Kind.GROUP_SAMPLE: dispatch.on_sample,
     Kind.GAP: dispatch.on_gap,
-    Kind.TICK: sessions.on_told,  # those that tell the configuration of the cluster
+    Kind.TICK: _on_told,
 }
 
 
@@ -263,7 +272,8 @@ class Observer(Intake):
         return usual.take(self, event, at)
 
     def _handle(self, event: Event, at: float) -> None:
-        busy.note(self.queued, self.broker, event)
+        if self.broker not in self.process_known_from:
+            busy.note(self.queued, self.broker, event)
         if event.connection:
             if self.unjudged.get(self.broker):
                 restarts.judge(self, event, at)

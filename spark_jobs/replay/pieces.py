@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ingest.offline import ParsedRange
+from ingest.processes import NOTHING, Summary
 from kardia.events import Event
 from kardia.stretches import Stretch
 
@@ -70,6 +71,8 @@ class ParsedPiece(msgspec.Struct, array_like=True):
     """Windows in which a request was slow, see `kardia.slowness`."""
     unfolded: int = 0
     """Events that are not folded: what a piece takes in memory goes by them."""
+    summary: Summary = NOTHING
+    """What it tells of its broker's process."""
 
 
 _index_decoder = msgspec.msgpack.Decoder(Index)
@@ -124,6 +127,7 @@ def spill(parsed: ParsedRange, path: Path) -> ParsedPiece:
         parsed.silences,
         parsed.slow,
         unfolded,
+        parsed.summary,
     )
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from ingest.planning import ARCHIVES
+from ingest.processes import Processes
 from kardia.events import SILENCE_MS, broker_of, stream_of
 from spark_jobs.replay.pieces import ParsedPiece
 
@@ -74,6 +75,7 @@ class _Stream:
     silences: list[list[float]] = field(default_factory=list)
     slow: list[list[float]] = field(default_factory=list)
     holes: list[list[float]] = field(default_factory=list)
+    processes: Processes = field(default_factory=Processes)
 
 
 class Portions:
@@ -160,6 +162,7 @@ class Portions:
 
     def _note(self, piece: ParsedPiece) -> None:
         stream = self._streams.setdefault(stream_of(piece.source), _Stream())
+        silences: list[list[float]] = []
         is_hole = stream.source != piece.source and piece.source in self._after_holes
         if stream.source != piece.source:
             stream.source, stream.told = piece.source, piece.start
@@ -168,8 +171,10 @@ class Portions:
         if stream.last_line_ms and is_hole:
             stream.holes.append([stream.last_line_ms, max(piece.first_at_ms, stream.last_line_ms)])
         elif stream.last_line_ms and piece.first_at_ms - stream.last_line_ms >= SILENCE_MS:
-            stream.silences.append([stream.last_line_ms, piece.first_at_ms])
-        stream.silences.extend([begin, end] for begin, end in piece.silences)
+            silences.append([stream.last_line_ms, piece.first_at_ms])
+        silences.extend([begin, end] for begin, end in piece.silences)
+        stream.silences.extend(silences)
+        stream.processes.take(piece.summary, silences)
         stream.slow.extend(piece.slow)
         stream.first_line_ms = stream.first_line_ms or piece.first_at_ms
         stream.last_line_ms = max(stream.last_line_ms, piece.last_at_ms)
@@ -195,9 +200,16 @@ class Portions:
         # Damaged entries of exports are of no broker, and all there from the begin: they hold nothing back.
         last_ms = max(self._broker_last_ms.values()) if name == ARCHIVES else self._broker_last_ms[broker]
         complete_to_ms = horizon_ms if broker in busy else min(horizon_ms, last_ms)
-        signs = {"last_line_at_ms": stream.last_line_ms, "silences": stream.silences, "slow": stream.slow, **absent}
+        signs: dict[str, Any] = {
+            "last_line_at_ms": stream.last_line_ms,
+            "silences": stream.silences,
+            "slow": stream.slow,
+            **absent,
+        }
         if stream.holes:
             signs["holes"] = stream.holes
+        if name.endswith("/request"):
+            signs |= stream.processes.signs()
         progress = StreamProgress(
             stream.source, stream.told, stream.end, complete_to_ms, stream.lines, stream.ignored, signs
         )

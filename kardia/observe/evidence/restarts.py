@@ -6,6 +6,9 @@ the whole log is none until the silence is judged, and never again a sure one. S
 numbers are lower than those before it (a broker counts them from its start), answers of a coordinator that loads, its
 lines in server.log, or that everybody who is heard again has a new connection. A connection that goes on shows the
 opposite. Sources: `SocketServer` (`nextConnectionIndex`), `onGroupLoaded`.
+
+Whoever reads the log sees the connections of all clients, and tells in its ticks what they show (`ingest.processes`):
+the same to every lane. What a lane sees of its own groups counts for the time before that was known only.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ def judge(facts: Facts, event: Event, at: float) -> None:
     if not pending or at < pending[0].end_at_ms - facts.settings.tolerance_ms:
         return
     silence = pending[0]
+    if facts.knows_process(facts.broker, silence.begin_at_ms):
+        return  # it is told
     group, member = _sender(facts, event)
     if group is not None and member is not None:
         known = event.connection in (member.connection, member.heard_on)
@@ -55,6 +60,8 @@ def note_same_process(facts: Facts, event: Event, at: float) -> None:
     pause = facts.doubted[facts.broker]
     if at < pause.end_at_ms:
         return
+    if facts.knows_process(facts.broker, pause.begin_at_ms):
+        return  # it is told
     _, member = _sender(facts, event)
     goes_on = member is not None and event.connection in (member.connection, member.heard_on)
     since = max(member.joined_at_ms, member.connected_at_ms) if member is not None else at
@@ -76,8 +83,24 @@ def note_connection(facts: Facts, event: Event, at: float) -> None:
         return  # the one before it goes on as well, until what waits on it is answered
     member.connected_at_ms = at
     last = member.connection if event.kind == Kind.JOIN else member.heard_on
-    if last and _counts_anew(last, event.connection):
+    told = facts.knows_process(facts.broker, member.last_heard_at_ms)
+    if last and not told and counts_anew(last, event.connection):
         restarted(facts, facts.broker, *_where(facts, member, event))
+
+
+def on_told(facts: Facts, event: Event, at: float) -> None:
+    """What a tick tells of the broker's process shows now: it was started again, or went on, between two instants."""
+    what, begin, end, on_time = (event.detail or {})["process"]
+    if what == "restarted":
+        restarted(facts, facts.broker, begin, end)
+        return
+    broker = facts.broker
+    kept = [one for one in facts.pauses.get(broker, ()) if one.begin_at_ms < begin or one.end_at_ms > end]
+    facts.pauses[broker] = kept
+    if facts.doubted.get(broker) not in (None, *kept):
+        del facts.doubted[broker]
+    for silence in [one for one in facts.unjudged.get(broker, ()) if one.silence == (begin, end)]:
+        _went_on(facts, silence, at, on_time=bool(on_time))
 
 
 def restarted(facts: Facts, broker: str, begin: float, end: float) -> None:
@@ -111,10 +134,14 @@ def _sender(facts: Facts, event: Event) -> tuple[Group | None, Member | None]:
 def _same_process(facts: Facts, silence: Unjudged, member: Member, at: float) -> None:
     """A connection from before the silence goes on. Whether the broker stood still is another question: if nobody was
     late, it did not."""
+    on_time = member.last_heard_at_ms >= 0 and at - member.last_heard_at_ms <= habits.ON_TIME * member.usual_gap_max_ms
+    _went_on(facts, silence, at, on_time=on_time and not _most_were_due(facts, facts.broker, silence.silence))
+
+
+def _went_on(facts: Facts, silence: Unjudged, at: float, *, on_time: bool) -> None:
     broker, (begin, end) = facts.broker, silence.silence
     facts.unjudged[broker].remove(silence)
-    on_time = member.last_heard_at_ms >= 0 and at - member.last_heard_at_ms <= habits.ON_TIME * member.usual_gap_max_ms
-    if on_time and not _most_were_due(facts, broker, silence.silence):
+    if on_time:
         facts.silences[broker] = [one for one in facts.silences.get(broker, ()) if one.begin_at_ms != begin]
         expiry.look_again(facts, broker, begin, at)
         return
@@ -147,9 +174,9 @@ def _where(facts: Facts, member: Member, event: Event) -> Silence:
     return found[-1] if found else Silence(since, now)
 
 
-def _counts_anew(before: str, now: str) -> bool:
+def counts_anew(before: str, now: str) -> bool:
     """Whether the number of a connection shows that the broker was restarted since an earlier one was accepted."""
-    earlier, later = _number(before), _number(now)
+    earlier, later = _parts(before), _parts(now)
     if earlier is None or later is None or earlier.broker != later.broker:
         return False
     same_thread = earlier.thread == later.thread != ""
@@ -165,8 +192,14 @@ class _Connection(NamedTuple):
     number: int
 
 
-def _number(connection: str) -> _Connection | None:
+def _parts(connection: str) -> _Connection | None:
     parts = connection.split("-")
     if len(parts) not in (3, 4) or not parts[-1].isdigit():
         return None
     return _Connection(parts[0], "".join(parts[2:-1]), int(parts[-1]))
+
+
+def number_of(connection: str) -> int | None:
+    """The broker's own count of a connection; None where its name does not tell it."""
+    parts = _parts(connection)
+    return None if parts is None else parts.number

@@ -6,6 +6,8 @@ happens at the end of its handling. In a broker beside others that take the proc
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
+
 from kardia.events import Event
 
 AROUND_MS = 5_000.0
@@ -18,7 +20,8 @@ APART_MS = 250.0
 """What is nearer than that is one moment: a pause of the process holds everybody up at once."""
 
 REMEMBERED = 256
-"""Moments that are remembered of each broker, the latest: a minute at least, as long as a join phase mostly lasts."""
+"""Moments that a lane remembers of what it sees itself, the latest: a minute at least, as long as a join phase mostly
+lasts."""
 
 YOUNG_MS = 2_500.0
 """So long after the first request about a group a broker loads classes for what it is asked. In recordings of 2.8.2 and
@@ -26,18 +29,24 @@ YOUNG_MS = 2_500.0
 ones 10, and the others at any time before."""
 
 Queued = dict[str, list[float]]
-"""Broker -> when requests arrived that stood long in its queue, in the order in which they were read."""
+"""Broker -> when requests arrived that stood long in its queue, in this order."""
 
 
 def note(queued: Queued, broker: str, event: Event) -> None:
-    """Remember a request that says how long it stood in the queue."""
+    """Remember a request that says how long it stood in the queue, of a log whose ticks do not tell that."""
     if event.detail and "queued_ms" in event.detail:
         of_broker = queued.setdefault(broker, [])
         if not of_broker or abs(event.arrived_at_ms - of_broker[-1]) >= APART_MS:
-            of_broker.append(event.arrived_at_ms)
+            insort(of_broker, event.arrived_at_ms)
             del of_broker[:-REMEMBERED]
+
+
+def since(moments: list[float], at: float) -> list[float]:
+    """Those that are no longer ago."""
+    return moments[bisect_left(moments, at) :]
 
 
 def is_busy(queued: Queued, broker: str, at: float) -> bool:
     """Whether a broker was busy at an instant, as far as it was read."""
-    return sum(abs(one - at) <= AROUND_MS for one in queued.get(broker, ())) >= ENOUGH
+    moments = queued.get(broker, [])
+    return bisect_right(moments, at + AROUND_MS) - bisect_left(moments, at - AROUND_MS) >= ENOUGH

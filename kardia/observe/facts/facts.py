@@ -83,6 +83,11 @@ class Facts:
         """By broker: the last pause, as long as nothing has shown that the same process went on after it."""
         self.restarted_at: dict[str, float] = {}
         """By broker: first line after the last restart that is known; earlier silences are explained."""
+        self.process_known_from: dict[str, float] = {}
+        """By broker: since when whoever reads its log knows the connections of all its clients, and tells what they
+        show of the broker's process."""
+        self.asked_from: dict[str, float] = {}
+        """By broker: its first request about a group, of whatever lane, as far as its log is read."""
         self.elected: dict[str, Elected] = {}
         """Shard -> the last election of a leader that sentences of server.log tell."""
         self.blind_to: dict[str, float] = {}
@@ -136,6 +141,10 @@ class Facts:
         if any(begin < at < end and (begin, end) not in outlived for begin, end in self.silences.get(broker, ())):
             return True
         return any(begin < at < end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
+
+    def knows_process(self, broker: str, since: float) -> bool:
+        """Whether ticks tell if the broker was started again after an instant."""
+        return 0 <= self.process_known_from.get(broker, NEVER) <= since
 
     def woke_at(self, broker: str, at: float) -> float:
         """When a broker went on that stood still at an instant; NEVER if it did not."""
@@ -250,7 +259,8 @@ class Facts:
     def loads_classes(self, at: float) -> bool:
         """Whether a slow request about a group took effect at the end of its handling at an instant, because the broker
         at hand was young, not because it was busy."""
-        return at <= self.began_at + busy.YOUNG_MS and not self.is_busy(at)
+        began_at = self.asked_from.get(self.broker, self.began_at)
+        return at <= began_at + busy.YOUNG_MS and not self.is_busy(at)
 
     def silence_shown_at(self, broker: str, member: Member, now: float) -> float:
         """When it shows that a member was silent up to its deadline, where that is later than the deadline; else NEVER.

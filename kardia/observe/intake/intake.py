@@ -20,6 +20,7 @@ from kardia.kafka.sessions import coordinator_of_connection
 from kardia.kafka.states import ErrorCode
 from kardia.lateness import BUSY_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS, STAMPS_MS, heard_at, taken_at
+from kardia.observe.facts import busy
 from kardia.observe.facts.facts import OFFSETS_BROKER, STARTS_WITHIN_MS, Facts
 from kardia.observe.intake.held import Held
 from kardia.observe.output import rows
@@ -194,12 +195,14 @@ class Told:
     """The time without a line before what the tick covers, if a broker may have been started again in it."""
     silences: list[Silence]
     slow: Sequence[Sequence[float]]
+    queued: Sequence[float]
+    """When requests arrived that stood long in the queue."""
     alive_to: float = NEVER
     """The last line of this tick, and of those behind it that told nothing else."""
 
     def is_news(self) -> bool:
         """Whether it told of a pause, a silence or slowness; most ticks do not."""
-        return bool(self.pause or self.silences or self.slow)
+        return bool(self.pause or self.silences or self.slow or self.queued)
 
 
 class Intake(Facts):
@@ -433,6 +436,7 @@ class Intake(Facts):
             source.queue.append((event.logged_at_ms, event))  # counts from its instant on, as a request does
         if not repeated and stream_of(event.source).endswith("/request"):  # other logs are silent when all is well
             self._take_told(event, stream, detail)
+            self._take_process(event, source, detail)
         if event.logged_at_ms > stream.complete_to:
             if stream.complete_to >= 0:
                 stream.note_gap(lines, event.logged_at_ms - stream.complete_to)
@@ -451,10 +455,26 @@ class Intake(Facts):
         starts = 0 <= stream.last_line_at <= first_at - STARTS_WITHIN_MS
         pause = Silence(stream.last_line_at, first_at) if starts else None
         silences = [Silence(float(begin), float(end)) for begin, end in detail.get("silences") or ()]
-        slow = detail.get("slow") or ()
-        told = Told(stream.complete_to, broker_of(event.source), stream, pause, silences, slow)
+        slow, queued = detail.get("slow") or (), detail.get("queued_at") or ()
+        told = Told(stream.complete_to, broker_of(event.source), stream, pause, silences, slow, queued)
         if told.is_news():
             self._told.append(told)
+
+    def _take_process(self, event: Event, source: Source, detail: dict[str, Any]) -> None:
+        """Queue what a tick tells of the broker's process at the instants at which it shows, ahead of the requests
+        that show it."""
+        broker, told = broker_of(event.source), detail.get("processes")
+        if told is None:
+            return
+        self.process_known_from[broker] = float(told["known_from_ms"])
+        if "asked_from_ms" in detail:
+            asked_from_ms = float(detail["asked_from_ms"])
+            self.asked_from[broker] = min(asked_from_ms, self.asked_from.get(broker, asked_from_ms))
+        shown = [("restarted", *one, 0.0) for one in told.get("restarts") or ()]
+        shown += [("went_on", *one) for one in told.get("went_on") or ()]
+        for what, begin, end, at, on_time in shown:
+            sign = {"process": [what, float(begin), float(end), on_time]}
+            source.queue.append((float(at), event._replace(start=-1, detail=sign)))
 
     def _stops_before(self, limits: dict[str, float], hold_ms: float) -> Iterator[float]:
         """Where the clocks have to stop on their way to `limits`, because a tick told something: at each yield the
@@ -483,6 +503,8 @@ class Intake(Facts):
             self.silences.setdefault(broker, []).extend(found)
             self.unjudged.setdefault(broker, []).extend(Unjudged(*silence, NEVER) for silence in found)
         self.note_slow(broker, told.slow)
+        if told.queued:
+            self.queued[broker] = sorted([*self.queued.get(broker, ()), *told.queued])
         told.stream.alive_to = max(told.stream.alive_to, told.alive_to)
 
     def note_slow(self, broker: str, windows: Iterable[Sequence[float]]) -> None:
@@ -499,6 +521,8 @@ class Intake(Facts):
                 silences[broker] = [silence for silence in silences[broker] if silence.end_at_ms >= at]
         if self.unjudged.get(broker):
             self.unjudged[broker] = [silence for silence in self.unjudged[broker] if silence.end_at_ms >= at]
+        if self.queued.get(broker):
+            self.queued[broker] = busy.since(self.queued[broker], at)
         if slow:
             self.slow[broker] = {begin: window for begin, window in slow.items() if begin >= at}
 
