@@ -55,6 +55,8 @@ class Heard(NamedTuple):
 
     first_at_ms: float
     last_at_ms: float
+    arrived_at_ms: float
+    """When the first of its requests came; it may have been answered long after."""
     gap_ms: float
     """The longest time between two of its requests."""
     connection: str
@@ -102,7 +104,9 @@ def summary_of(events: Iterable[Event], stretches: Iterable[Stretch], silences: 
         if head.group_id and head.kind in _OF_MEMBERS:
             for instants in _cut(sorted(stretch.column(DECIDED)), cuts):
                 gap_ms = max((two - one for one, two in pairwise(instants)), default=0.0)
-                one = _of_event(head, instants[0])._replace(last_at_ms=instants[-1], gap_ms=gap_ms)
+                one = _of_event(head, instants[0])._replace(
+                    last_at_ms=instants[-1], arrived_at_ms=instants[0], gap_ms=gap_ms
+                )
                 asked_at_ms = instants[0] if asked_at_ms < 0 else min(instants[0], asked_at_ms)
                 _add(heard, one, bisect_left(cuts, instants[0]))
     return Summary(sorted(heard.values()), _apart(sorted(queued)), asked_at_ms)
@@ -114,6 +118,7 @@ def _of_event(event: Event, at: float) -> Heard:
     return Heard(
         at,
         at,
+        min(event.arrived_at_ms, at),
         0.0,
         event.connection,
         event.member_id,
@@ -131,6 +136,7 @@ def _add(heard: dict[tuple[int, str, str], Heard], one: Heard, cut: int) -> None
         first, last = (known, one) if known.first_at_ms <= one.first_at_ms else (one, known)
         one = last._replace(
             first_at_ms=first.first_at_ms,
+            arrived_at_ms=min(first.arrived_at_ms, last.arrived_at_ms),
             last_at_ms=max(first.last_at_ms, last.last_at_ms),
             gap_ms=max(first.gap_ms, last.gap_ms, last.first_at_ms - first.last_at_ms),
             given_id=last.given_id or first.given_id,
@@ -260,7 +266,7 @@ class Processes:
         since = self._connections.get(connection)
         if member is not None:
             self._judge(heard, member, since)
-            if heard.member_id and heard.by_one_connection and connection not in member.connections:
+            if heard.member_id and heard.by_one_connection and heard.arrived_at_ms > member.last_at_ms:
                 self._compare(member, connection, at)
         if since is None:
             self._note_new(connection, at)
@@ -313,8 +319,11 @@ class Processes:
         self._highest = max(number, self._highest)
 
     def _compare(self, member: _Member, connection: str, at: float) -> None:
-        """A later connection of a member has a higher number, unless the broker has begun to count anew."""
-        if not member.connections or not counts_anew(member.connections[0], connection):
+        """A later connection of a member has a higher number, unless the broker has begun to count anew. One that
+        gave up waiting for an answer has several at once, and what it asked by the first may be answered last."""
+        if connection in member.connections or not member.connections:
+            return
+        if not counts_anew(member.connections[0], connection):
             return
         reach = max(min(member.last_at_ms, at - JUDGED_WITHIN_MS), self._restarted_at_ms)
         where = [one for one in self._silences if reach < one[1] <= at + SAME_INSTANT_MS]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ingest.offline import parse_range, plan, read_offsets_file, route, tick
+from ingest.processes import Processes, summary_of
 from ingest.router import Directory
 from ingest.samples import ReadSamples
 from ingest.stamps import Stamps, zone_named
@@ -109,6 +110,14 @@ OLD_STORIES = (
 )
 """Of brokers 2.0 to 2.7, whose request log is text."""
 
+STARVED = (
+    "n01_broker_kill-3.9.2",
+    "d03_coordkill_classic-3.9.2",
+    "d03_coordkill_modern-4.2.1",
+    "d04_broker_frozen-4.4.0",
+)
+"""Of brokers killed, or stopped, on a starved machine: what was done to the broker is in truth.jsonl, or in README."""
+
 SAMPLED_STORIES = ("a01_changes-3.9.2", "a01_changes-4.4.0")
 """With the admin API sampled beside them, recorded by `tests/corpora/samples_recording.py`."""
 
@@ -141,29 +150,39 @@ class Story:
 
 @cache
 def lanes_of(
-    name: str, server_log: bool = False, offsets: bool = True, requests: bool = True, samples: bool = False
+    name: str,
+    server_log: bool = False,
+    offsets: bool = True,
+    requests: bool = True,
+    samples: bool = False,
+    count: int = DEFAULT_LANES,
 ) -> tuple[tuple[Event, ...], ...]:
     """Events of a story by lane, each source in the order of its positions."""
-    return lanes_in(Story(name), server_log, offsets, requests, samples)
+    return lanes_in(Story(name), server_log, offsets, requests, samples, count)
 
 
 def lanes_in(
-    story: Story, server_log: bool = False, offsets: bool = True, requests: bool = True, samples: bool = False
+    story: Story,
+    server_log: bool = False,
+    offsets: bool = True,
+    requests: bool = True,
+    samples: bool = False,
+    count: int = DEFAULT_LANES,
 ) -> tuple[tuple[Event, ...], ...]:
     """Events of the story in a folder, which a test may have made itself."""
     servers = sorted(story.folder.glob("server*.log.gz")) if server_log else []
     asked = sorted(story.folder.glob("kafka-request*.log.gz")) if requests else []
-    pieces = [parse_range(piece) for piece in plan(asked, servers, zone=story.zone)]
+    pieces = [parse_range(piece) for piece in plan(asked, servers, zone=story.zone, lanes=count)]
     directory = Directory()
     for piece in pieces:
         directory.merge(piece.directory)
-    lanes: list[list[Event]] = [[] for _ in range(DEFAULT_LANES)]
+    lanes: list[list[Event]] = [[] for _ in range(count)]
     if samples:
         _add_samples(lanes, story.folder / "samples.jsonl.gz")
     if offsets:
         records = list(read_offsets_file(story.folder / "offsets.jsonl.gz"))
         for event in records:
-            lanes[lane_of(event.shard)].append(event)
+            lanes[lane_of(event.shard, count)].append(event)
         if not pieces:  # with a log of a broker its clock counts
             last_at_ms = max(event.logged_at_ms for event in records)
             for events in lanes:
@@ -182,7 +201,7 @@ def _add_samples(lanes: list[list[Event]], path: Path) -> None:
         read = ReadSamples(lines, DEFAULT_OFFSETS_PARTITIONS)
         events = list(read)
     for event in events:
-        for lane in lanes if event.shard == ALL_SHARDS else [lanes[lane_of(event.shard)]]:
+        for lane in lanes if event.shard == ALL_SHARDS else [lanes[lane_of(event.shard, len(lanes))]]:
             lane.append(event)
     at, end = read.known_to_ms, events[-1].end
     for lane in lanes:
@@ -225,13 +244,15 @@ def observe(lanes: tuple[tuple[Event, ...], ...]) -> dict[str, list[Row]]:
     return rows
 
 
-def live(name: str, every_ms: int = 1_000) -> dict[str, list[Row]]:
+def live(name: str, every_ms: int = 1_000, count: int = DEFAULT_LANES, offsets: bool = True) -> dict[str, list[Row]]:
     """Rows of a story that is read as it is written: each broker's log is complete up to now every `every_ms`."""
     rows: dict[str, list[Row]] = {}
     stamps = stamps_of(name)
-    for lane, events in enumerate(lanes_of(name)):
+    lanes = lanes_of(name, offsets=offsets, count=count)
+    told = told_live(lanes, every_ms, stamps)
+    for lane, events in enumerate(lanes):
         observer = Observer(ObserverSettings("test"), lane)
-        for step in read_live(events, every_ms, stamps):
+        for step in read_live(events, every_ms, stamps, told):
             for table, some in observer.step(step).items():
                 rows.setdefault(table, []).extend(some)
     return rows
@@ -257,23 +278,56 @@ def _signs(stamps: list[float], since: float, now: float) -> dict[str, Any]:
     return signs | ({"first_line_at_ms": stamps[first], "silences": silences} if last > first else {})
 
 
+Told = dict[tuple[str, float], dict[str, Any]]
+"""(source, instant of a tick) -> what that tick tells of the broker's process."""
+
+
+def told_live(lanes: tuple[tuple[Event, ...], ...], every_ms: int, stamps: dict[str, list[float]]) -> Told:
+    """What ticks every `every_ms` tell of each broker's process: of the events of all lanes, as a collector sees it."""
+    told: Told = {}
+    read = list(
+        {(event.source, event.start): event for events in lanes for event in events if event.kind != Kind.TICK}.values()
+    )
+    first_at_ms = min(event.logged_at_ms for event in read)
+    for source, lines in stamps.items():
+        own = sorted((event for event in read if event.source == source), key=lambda event: event.logged_at_ms)
+        processes, now, begin, last_line_at_ms = Processes(), first_at_ms, 0, None
+        while begin < len(own):
+            now += every_ms
+            end = bisect_right(own, now, key=lambda event: event.logged_at_ms)
+            signs = _signs(lines, now - every_ms, now)
+            silences = signs.get("silences", [])
+            summary = summary_of(own[begin:end], (), silences)
+            processes.take(summary, silences, last_line_at_ms, signs.get("first_line_at_ms"))
+            told[source, now] = processes.signs()
+            begin, last_line_at_ms = end, signs.get("last_line_at_ms", last_line_at_ms)
+    return told
+
+
 def read_live(
-    events: tuple[Event, ...], every_ms: int, stamps: dict[str, list[float]] | None = None
+    events: tuple[Event, ...],
+    every_ms: int,
+    stamps: dict[str, list[float]] | None = None,
+    told: Told | None = None,
 ) -> Iterator[list[Event]]:
     """What one look at the logs after the other brings; each ends with a tick of each log. Without `stamps` every log
-    is taken to be alive at each tick."""
+    is taken to be alive at each tick; without `told` a lane is left to its own groups."""
     waiting = sorted((event for event in events if event.kind != Kind.TICK), key=lambda event: event.logged_at_ms)
     sources = sorted({event.source for event in events if "/request/" in event.source})
     if not waiting:
         return
-    now, begin = waiting[0].logged_at_ms, 0
-    while begin < len(waiting):
+    now, last, begin = waiting[0].logged_at_ms, waiting[-1].logged_at_ms, 0
+    if told:  # the ticks of the whole log
+        sources = sorted({source for source, _ in told})
+        now, last = min(at for _, at in told) - every_ms, max(at for _, at in told) - 1.0
+    while begin < len(waiting) or now < last:
         now += every_ms
         end = bisect_right(waiting, now, key=lambda event: event.logged_at_ms)
         ticks = [
-            Event(int(Kind.TICK), -1, source, 0, end, now, now, now, now, detail=_signs(lines, now - every_ms, now))
+            Event(int(Kind.TICK), -1, source, 0, end, now, now, now, now, detail=signs)
             for source in sources
             for lines in ((stamps or {}).get(source, []),)
+            for signs in (_signs(lines, now - every_ms, now) | (told or {}).get((source, now), {}),)
         ]
         yield [*waiting[begin:end], *ticks]
         begin = end

@@ -474,7 +474,8 @@ class Intake(Facts):
         shown += [("went_on", *one) for one in told.get("went_on") or ()]
         for what, begin, end, at, on_time in shown:
             sign = {"process": [what, float(begin), float(end), on_time]}
-            source.queue.append((float(at), event._replace(start=-1, detail=sign)))
+            instants = dict.fromkeys(("logged_at_ms", "arrived_at_ms", "handled_at_ms", "decided_at_ms"), float(at))
+            source.queue.append((float(at), event._replace(start=-1, detail=sign, **instants)))
 
     def _stops_before(self, limits: dict[str, float], hold_ms: float) -> Iterator[float]:
         """Where the clocks have to stop on their way to `limits`, because a tick told something: at each yield the
