@@ -234,6 +234,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "begins_at_ms": "float, stamp of the first line of the whole stream that is read; a replay says so",
         "ends_at_ms": "float, stamp of its last line, where no more will be read of it but of the broker's other log;"
         " a replay says so",
+        "is_over": "bool; no more will be read of any log of the broker; a replay says so",
         "holes": "list of [from_ms, to_ms]: between two lines a file of the log is missing; a replay says so",
         "slow": "list of [from_ms, taken_ms, queue_ms, local_ms, remote_ms]: the slowest request of each window of the "
         " broker's clock in which one was slow; see `kardia.slowness`",

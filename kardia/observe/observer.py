@@ -21,7 +21,7 @@ from kardia.observe.clients import application
 from kardia.observe.deadlines import deadlines
 from kardia.observe.evidence import offsets, restarts, unlogged
 from kardia.observe.facts import busy, forgetting
-from kardia.observe.facts.facts import BESIDE_LOGS, JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
+from kardia.observe.facts.facts import BESIDE_LOGS, JUDGED_WITHIN_MS, LEFT_BEHIND_MS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.folding import quiet, usual
 from kardia.observe.intake.intake import REMEMBERED_MS, Intake, effect_at
 from kardia.observe.modern import classics, heartbeats, operations, sessions, waiting
@@ -389,11 +389,17 @@ class Observer(Intake):
         return next((begin for begin, end in self.silences.get(broker, ()) if begin < at < end), last_at)
 
     def _limits(self, hold_ms: float) -> dict[str, float]:
-        """How far each broker's clock may go. Records of the topic have a clock only where there is no log, samples
-        where there are no records either."""
+        """How far each broker's clock may go: to the end of a log that is over, or that the others have left behind. What
+        was read of it waits for no more lines: another broker may lead its groups by now. Records of the topic have a
+        clock only where there is no log, samples where there are no records either."""
         brokers = [broker for broker in sorted(self.queues) if broker not in BESIDE_LOGS]
         brokers = brokers or [broker for broker in BESIDE_LOGS if broker in self.queues][:1]
-        limits = {broker: self.complete_to(broker) - hold_ms for broker in brokers}
+        complete_to = {broker: self.complete_to(broker) for broker in brokers}
+        farthest = max(complete_to.values(), default=NEVER)
+        limits = {
+            broker: at - (0.0 if broker in self.over or at < farthest - LEFT_BEHIND_MS else hold_ms)
+            for broker, at in complete_to.items()
+        }
         return {broker: limit for broker, limit in limits.items() if limit >= 0}
 
     def _merge(self, source: str, limits: dict[str, float], ready: list[tuple[float, str, Event]]) -> None:

@@ -26,6 +26,8 @@ _CHANGES = {
     "since. Nothing is known of it before one loads it.",
     "coordinator moved": "Another broker loaded the group's partition.",
     "log_ends": "The request log of its broker ends; from here on server.log alone tells of the group.",
+    "log_over": "What is read of its broker's log ends here: what the group was then is not known before another "
+    "broker shows it.",
     "group record": "The group was there already when it was first read of; __consumer_offsets tells of it.",
     "no rebalance: answered as stable": "The rebalance that was thought to be under way was none: a member of the old "
     "generation was answered as in a stable group.",

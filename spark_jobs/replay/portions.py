@@ -206,6 +206,8 @@ class Portions:
             "slow": stream.slow,
             **absent,
         }
+        if broker not in busy:
+            signs["is_over"] = True
         if stream.holes:
             signs["holes"] = stream.holes
         if name.endswith("/request"):

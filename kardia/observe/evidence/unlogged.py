@@ -47,6 +47,6 @@ def note(observer: Facts, broker: str, event: Event, at: float, logged_to: float
     is_new = observer.blind_to.get(broker, -1.0) <= logged_to
     detail = {"from_ms": logged_to, "to_ms": at, "reason": "log_off"}
     gap = event._replace(kind=int(Kind.GAP), shard=ALL_SHARDS, logged_at_ms=at, detail=detail)
-    observer.broker, observer.evidence, observer.known = broker, gap, max(observer.known, at)
+    observer.broker, observer.evidence, observer.known = broker, gap, at + observer.settings.hold_ms
     on_gap(observer, gap, logged_to if is_new else at)
     return is_new

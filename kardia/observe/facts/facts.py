@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappush
+from math import inf
 from typing import Any
 
 from kardia import slowness
@@ -47,6 +48,10 @@ would have been asked by somebody, because consumers heartbeat every 3 s. Then i
 
 JUDGED_WITHIN_MS = 30_000.0
 """So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
+
+LEFT_BEHIND_MS = 10_000.0
+"""A log that was read so much less far than that of another broker is behind for longer than between two ticks: its
+broker is down and its collector with it, or what is read of it ends there."""
 
 HIDDEN_MS_MAX = 10_000.0
 """No answer waits longer until what was written is stored: `offsets.commit.timeout.ms` is 5 s by default."""
@@ -149,6 +154,10 @@ class Facts:
     def woke_at(self, broker: str, at: float) -> float:
         """When a broker went on that stood still at an instant; NEVER if it did not."""
         return next((end for begin, end in self.outlived.get(broker, ()) if begin < at < end), NEVER)
+
+    def complete_to(self, _broker: str) -> float:
+        """Up to when the log of a broker has been read completely."""
+        return inf
 
     def reads_requests(self, _broker: str, _at: float) -> bool:
         """Whether what a broker was asked at an instant is read, in its request log; empty: of any broker."""
@@ -374,6 +383,14 @@ class Facts:
             return
         group.told_state = to_state
         self.tell_group(group, at, from_state, cause, certainty, by)
+
+    def tell_unread(self, group: Group, at: float) -> None:
+        """Another broker leads the group from `at` on: where what is read of the log of the one before ends long before
+        that, what the group was in between is not known."""
+        read_to, from_state = self.complete_to(group.broker), group.told_state
+        if group.broker and 0 <= read_to < at - LEFT_BEHIND_MS and from_state != GroupState.UNKNOWN:
+            group.told_state = GroupState.UNKNOWN
+            self.tell_group(group, read_to, from_state, "log_over", "unknown")
 
     def tell_group(
         self, group: Group, at: float, from_state: str, cause: str, certainty: Certainty, by: float | None = None

@@ -219,6 +219,8 @@ class Intake(Facts):
         self.held = Held()
         self.last_sign_at: dict[str, float] = {}
         """Latest record by which a broker was seen alive, beside its log."""
+        self.over: set[str] = set()
+        """Brokers of which no more will be read. Not saved: each tick of them says it again."""
         self._told: list[Told] = []
         self._seen: set[tuple[str, int, int]] | None = None
 
@@ -412,6 +414,8 @@ class Intake(Facts):
             stream.begins_at = float(detail.get("begins_at_ms", NEVER))
             begun = event.logged_at_ms if detail.get("lines") == 0 else NEVER
             stream.heard_from = float(detail.get("first_line_at_ms", begun))
+        if detail.get("is_over"):
+            self.over.add(broker_of(event.source))
         if "ends_at_ms" in detail and stream.ends_at < 0:
             stream.ends_at = float(detail["ends_at_ms"])
             over = {"from_ms": stream.ends_at, "to_ms": stream.ends_at, "reason": "log_ends"}
@@ -474,8 +478,9 @@ class Intake(Facts):
         shown += [("went_on", *one) for one in told.get("went_on") or ()]
         for what, begin, end, at, on_time in shown:
             sign = {"process": [what, float(begin), float(end), on_time]}
-            instants = dict.fromkeys(("logged_at_ms", "arrived_at_ms", "handled_at_ms", "decided_at_ms"), float(at))
-            source.queue.append((float(at), event._replace(start=-1, detail=sign, **instants)))
+            at = float(at)
+            told_at = event._replace(start=-1, logged_at_ms=at, arrived_at_ms=at, handled_at_ms=at, decided_at_ms=at)
+            source.queue.append((at, told_at._replace(detail=sign)))
 
     def _stops_before(self, limits: dict[str, float], hold_ms: float) -> Iterator[float]:
         """Where the clocks have to stop on their way to `limits`, because a tick told something: at each yield the

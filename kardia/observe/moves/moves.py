@@ -112,6 +112,7 @@ def is_from_before(facts: Facts, event: Event) -> bool:
 
 def _switch(facts: Facts, group: Group, event: Event) -> None:
     first, left = not group.broker, group.broker
+    facts.tell_unread(group, event.handled_at_ms)
     facts.take_over(group)
     if first:
         for member in group.members.values():
@@ -125,7 +126,7 @@ def _switch(facts: Facts, group: Group, event: Event) -> None:
 def on_load_line(facts: Facts, group: Group, at: float) -> None:
     """The coordinator's own line: it has loaded the group. Read late, it may be about what has gone on since."""
     if at >= loads.heard_at_ms(group) - CLOCKS_APART_MS:
-        _led_by_another(facts, group)
+        _led_by_another(facts, group, at)
     pending = facts.unjudged.get(group.broker)
     if pending:
         pending[:] = [silence for silence in pending if silence.begin_at_ms >= at]
@@ -141,9 +142,10 @@ def on_load_line(facts: Facts, group: Group, at: float) -> None:
         reload(facts, group, at, "exact")
 
 
-def _led_by_another(facts: Facts, group: Group) -> None:
+def _led_by_another(facts: Facts, group: Group, at: float) -> None:
     """A broker says that it has loaded a group that another one led: from here on its clock counts."""
     if group.broker and facts.broker and group.broker != facts.broker:
+        facts.tell_unread(group, at)
         facts.take_over(group)
         for member in group.members.values():
             facts.watch(group, member)
@@ -186,8 +188,10 @@ def _reload_epochs(facts: Facts, group: Group, at: float, certainty: Certainty) 
             if member_id in group.members:
                 group.members[member_id].unknown_since_at_ms = at
         group.modern.unstored.clear()
-    if group.members:
+    if group.members and group.told_state == group.state:
         facts.tell_group(group, at, str(group.told_state), "coordinator_loaded", certainty)
+    elif group.members:
+        facts.move(group, at, group.state, "coordinator_loaded", certainty)
     begins_sessions = loads.begins_sessions(facts, group)
     for member in group.members.values():
         if member.session_renewed_at_ms < at:

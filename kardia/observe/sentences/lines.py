@@ -53,6 +53,7 @@ def is_believed(facts: Facts, group: Group, at: float, what: str) -> bool:
     have done so before its log begins, unless another one has since."""
     if group.broker == facts.broker:
         return True
+    facts.tell_unread(group, at)
     if what != "group_loaded":
         if group.load_told_at_ms >= 0 or what == "group_unloaded":
             return False
@@ -388,6 +389,8 @@ def _on_partition(facts: Facts, event: Event, at: float, what: str) -> None:
             if group.state != GroupState.UNKNOWN:
                 _on_unloaded(facts, group, event, at)
         elif what == "partition_loaded" and group.load_told_at_ms < at - LOADS_WITHIN_MS:
+            if group.broker != facts.broker:
+                facts.tell_unread(group, at)
             _leave(facts, group, at, "coordinator_loaded" if group.broker == facts.broker else "coordinator moved")
             group.broker = facts.broker
 
