@@ -249,9 +249,14 @@ class Store:
             raise NotFound("group", "No group of this name was seen in this cluster; its /groups lists them.")
         return view
 
-    def freshness(self, cluster: ClusterView | None = None, among: Scope = EVERYTHING) -> Freshness:
-        """Freshness of one cluster, or of the one that is furthest behind of those the caller may ask about."""
-        if cluster is not None:
+    def freshness(
+        self, cluster: ClusterView | None = None, among: Scope = EVERYTHING, *, group: GroupView | None = None
+    ) -> Freshness:
+        """Freshness of one group of a cluster, of a cluster, or of the one that is furthest behind of those the caller
+        may ask about."""
+        if cluster is not None and group is not None:
+            complete_ms = cluster.complete_of(group)
+        elif cluster is not None:
             complete_ms = cluster.reach.complete_as_of_ms
         else:
             reached = [

@@ -34,6 +34,9 @@ ALL_SHARDS = -1
 """Shard of an event that concerns every shard of the lane it is sent to (tick, gap, rejected line)."""
 
 
+OFFSETS_BROKER = "offsets-topic"
+"""Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
+
 ADMIN_BROKER = "admin-api"
 """Broker part of the source of samples: they come from no broker's log, and their instants are those of the clock of
 the machine that asks."""

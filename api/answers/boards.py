@@ -26,7 +26,7 @@ def cluster(view: ClusterView, freshness: Freshness, limit: int) -> dict[str, An
     return {
         "next": [_next(view, one, freshness) for one in following],
         "rebalances": [] if freshness.stale else [_rebalance(one) for one in running],
-        "groups": [_group(group, freshness) for _, group in page],
+        "groups": [_group(group, freshness.as_of(view.complete_of(group))) for _, group in page],
     }
 
 

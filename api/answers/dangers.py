@@ -91,6 +91,7 @@ def _unknown(cluster: ClusterView) -> Generator[None, None, int]:
 
 def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str, Any]:
     row, view = one.health, cluster.groups[one.group_id]
+    freshness = freshness.as_of(cluster.complete_of(view))
     is_least = one.kind != "rebalance" and view.is_least(row, one.kind)
     sure = row.certainty if one.kind == "session" else weaker(row.certainty, "inferred")
     return {

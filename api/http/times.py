@@ -6,6 +6,7 @@ from api.errors import BeyondComplete, ParameterRefused
 from api.http.request_context import RequestContext
 from api.http.routing import ApiRequest, query_parameter
 from api.past.past import Then
+from api.present.current import ClusterView
 from kardia.instants import INSTANT_MAX_MS, parse_instant
 
 
@@ -48,24 +49,30 @@ def known_at_of(request: ApiRequest) -> int | None:
     return _instant(request, "known_at")
 
 
-def within_reach(context: RequestContext, cluster_id: str, /, **instants: int | None) -> None:
-    """Refuse an instant that has not been read up to: what was so then is not known, however quiet the tables are.
+def within_reach(context: RequestContext, cluster_id: str, group_id: str, /, **instants: int | None) -> None:
+    """Refuse an instant that has not been read up to: what was so then is not known, however quiet the tables are. Of a
+    group it is read as far as the logs of the broker that leads it.
 
-    Raises BeyondComplete. A cluster that is not there is left to the route.
+    Raises BeyondComplete. A cluster or group that is not there is left to the route.
     """
     cluster = context.store.current.clusters.get(cluster_id)
     if cluster is None:
         return
-    reached_ms = cluster.reach.complete_as_of_ms
+    reached_ms = _reached_ms(cluster, group_id)
     for name, asked_ms in instants.items():
         if asked_ms is not None and (reached_ms is None or asked_ms > reached_ms):
             raise BeyondComplete(name, asked_ms, reached_ms)
 
 
-def then_of(request: ApiRequest, cluster_id: str) -> Then | None:
+def _reached_ms(cluster: ClusterView, group_id: str) -> int | None:
+    group = cluster.groups.get(group_id)
+    return cluster.reach.complete_as_of_ms if group is None else cluster.complete_of(group)
+
+
+def then_of(request: ApiRequest, cluster_id: str, group_id: str) -> Then | None:
     """The instant asked about, with what was known; None for the present. `known_at` alone asks about that instant."""
     at_ms, known_at_ms = at_of(request), known_at_of(request)
-    within_reach(request.context, cluster_id, at=at_ms, known_at=known_at_ms)
+    within_reach(request.context, cluster_id, group_id, at=at_ms, known_at=known_at_ms)
     instant_ms = known_at_ms if at_ms is None else at_ms
     return None if instant_ms is None else Then(instant_ms, known_at_ms, request.context.store.current.batch_id)
 
@@ -100,12 +107,12 @@ def both_ends_of(request: ApiRequest, cluster_id: str) -> tuple[int, int]:
     return _ends(context, times, cluster.reach.newest_ms if cluster is not None else None)
 
 
-def both_known_ends_of(request: ApiRequest, cluster_id: str) -> tuple[int, int]:
+def both_known_ends_of(request: ApiRequest, cluster_id: str, group_id: str) -> tuple[int, int]:
     """The same of a question about what was so at either end: both are known, absent, up to where all is complete."""
     context, times = request.context, time_range_of(request)
-    within_reach(context, cluster_id, **{"from": times[0], "to": times[1]})
+    within_reach(context, cluster_id, group_id, **{"from": times[0], "to": times[1]})
     cluster = context.store.current.clusters.get(cluster_id)
-    return _ends(context, times, cluster.reach.complete_as_of_ms if cluster is not None else None)
+    return _ends(context, times, _reached_ms(cluster, group_id) if cluster is not None else None)
 
 
 def _ends(context: RequestContext, times: tuple[int | None, int | None], reached_ms: int | None) -> tuple[int, int]:

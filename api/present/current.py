@@ -8,18 +8,19 @@ or HTTP. What is closed is forgotten in the end (`Standing`), so memory follows 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from copy import copy
 from typing import Any, NamedTuple, Self, TypeVar
 
 from api.present.bloom_filter import BloomFilter
 from api.present.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBALANCE_BOUNDS_MS, Distribution
-from api.present.freshness import Reach
+from api.present.freshness import BESIDE_BROKERS, Reach
 from api.present.lagging import Lags
 from api.present.standing import IS_CLOSED, Standing
 from api.present.tally import Tally, Told, counted, told
 from api.settings import ApiSettings
 from kardia.certainty import Certainty
+from kardia.events import broker_of
 from kardia.rollouts import Step
 from kardia.tables import PREDICTION_KINDS, TABLES
 
@@ -199,6 +200,12 @@ class GroupView:
         return self.remembered("first_deadline", _first_deadline_ms)
 
     @property
+    def broker(self) -> str:
+        """The broker that leads it, as its members' rows say; else whoever told of its last change; empty if no log of
+        a broker told of it."""
+        return self.remembered("broker", _broker)
+
+    @property
     def state_now(self) -> StateNow | None:
         """State of the group; None before anything is known of it, Unknown while its coordinator is not heard."""
         if self.ahead is not None or self.state is None:
@@ -263,6 +270,17 @@ def _first_deadline_ms(view: GroupView) -> int | None:
     return min(found, default=None)
 
 
+def _broker(view: GroupView) -> str:
+    lives = [*view.lives.values(), *view.ended.values()]
+    latest = max((life for life in lives if life.broker), key=lambda life: int(life.known_at_ms), default=None)
+    evidence = "" if view.state is None else str(view.state.evidence or "")
+    source = evidence.rpartition("@")[0]
+    of_log = source.count("/") >= 2 and broker_of(source) not in BESIDE_BROKERS
+    if of_log and (latest is None or view.state.known_at_ms > latest.known_at_ms):
+        return broker_of(source)
+    return "" if latest is None else str(latest.broker)
+
+
 class ClusterView:
     """One cluster as it stands."""
 
@@ -273,6 +291,9 @@ class ClusterView:
         self.without_members: dict[str, None] = {}
         """Groups without members, the one left longest first: `api.present.forgetting` drops them in the end."""
         self.forgotten = 0
+        self._leaders: dict[str, str] = {}
+        """Group -> the broker that leads it."""
+        self._led: Counter[str] = Counter()
         self.lags = Lags()
         self.rebalances: Counter[str] = Counter()
         self.evictions: Counter[str] = Counter()
@@ -294,6 +315,7 @@ class ClusterView:
         other = copy(self)
         other.reach, other.groups = self.reach.copied_on_write(), self.groups.copy()
         other.without_members = self.without_members.copy()
+        other._leaders, other._led = self._leaders.copy(), self._led.copy()
         other.rebalances, other.evictions = self.rebalances.copy(), self.evictions.copy()
         other.predictions = self.predictions.copy()
         other.rebalance_ms, other.eviction_known_after_ms = (
@@ -303,6 +325,20 @@ class ClusterView:
         other.lead_ms = {kind: lead.copied_on_write() for kind, lead in self.lead_ms.items()}
         other._overviews = {}
         return other
+
+    def complete_of(self, group: GroupView) -> int | None:
+        """The instant up to which everything is there about a group: by the logs of the broker that leads it."""
+        return self.reach.complete_of(group.broker)
+
+    def settle(self, changed: Iterable[str]) -> None:
+        """Note who leads groups that a batch has changed, or that are forgotten, and how far all is complete."""
+        for group_id in changed:
+            group = self.groups.get(group_id)
+            self._led[self._leaders.pop(group_id, "")] -= 1
+            if group is not None:
+                self._leaders[group_id] = group.broker
+                self._led[group.broker] += 1
+        self.reach.settle(self._led)
 
     def without_groups(self) -> ClusterView:
         """What is counted of the cluster as a whole, without all that grows with its groups."""

@@ -96,7 +96,9 @@ class Fold:
             yield
         for cluster in self.view.clusters.values():
             forgetting.note(cluster, (group for place, group in self._own.items() if place[0] == cluster.cluster_id))
-            forgetting.forget(cluster, self.view.settings.groups_without_members_max)
+            changed = [group_id for cluster_id, group_id in self._own if cluster_id == cluster.cluster_id]
+            changed += forgetting.forget(cluster, self.view.settings.groups_without_members_max)
+            cluster.settle(changed)
             yield
         for cluster in self.view.clusters.values():
             yield from cluster.count_ahead()

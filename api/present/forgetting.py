@@ -21,8 +21,9 @@ def note(cluster: ClusterView, groups: Iterable[GroupView]) -> None:
             cluster.without_members[group.group_id] = None
 
 
-def forget(cluster: ClusterView, without_members_max: int) -> None:
-    """Drop groups from a view that is in the making. One batch in twenty drops many, so that each costs little."""
+def forget(cluster: ClusterView, without_members_max: int) -> list[str]:
+    """Drop groups from a view that is in the making, and name them. One batch in twenty drops many, so that each costs
+    little."""
     now_ms, waiting = cluster.reach.newest_ms, cluster.without_members
     over: list[str] = []
     if len(waiting) > without_members_max:
@@ -37,6 +38,7 @@ def forget(cluster: ClusterView, without_members_max: int) -> None:
     if over:
         cluster.by_name = [entry for entry in cluster.by_name if entry[1] in cluster.groups]
         cluster.forgotten += len(over)
+    return over
 
 
 def _is_over(group: GroupView, now_ms: int) -> bool:

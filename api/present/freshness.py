@@ -1,18 +1,25 @@
 """How far the tables reach: what every answer says about itself.
 
-`complete_as_of` of a cluster is the least of the latest `complete_to_ms` over its lanes and current sources: everything
-that any of them said up to then is in the tables. It never goes back while the server runs: a source that appears late
-(a new broker) starts behind, but takes nothing away from what had been complete. Reads no clock; `now_ms` is given.
+`complete_as_of` of a group is the least of the latest `complete_to_ms` over the lanes and the sources of the broker
+that leads it, and over those that belong to no broker: everything that any of them said up to then is in the tables. A
+log of another broker that ends, or is behind, says nothing of it and holds nothing back. That of a cluster is the least
+of the brokers that lead a group; where none is known to, of all current sources. It never goes back while the server
+runs: a source that appears late (a new broker) starts behind, but takes nothing away from what had been complete. Reads
+no clock; `now_ms` is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
+from kardia.events import ADMIN_BROKER, OFFSETS_BROKER
 from kardia.instants import to_rfc3339
 from kardia.tables import DISAGREEMENTS
+
+BESIDE_BROKERS = (OFFSETS_BROKER, ADMIN_BROKER)
+"""Broker part of sources that are no broker's log, and tell of the groups of all of them."""
 
 
 class Freshness(NamedTuple):
@@ -22,6 +29,10 @@ class Freshness(NamedTuple):
     now_ms: int
     stale_after_ms: int
     batch_id: int
+
+    def as_of(self, complete_as_of_ms: int | None) -> Freshness:
+        """The same for something that is complete up to another instant."""
+        return self._replace(complete_as_of_ms=complete_as_of_ms)
 
     @property
     def age_ms(self) -> int | None:
@@ -53,6 +64,8 @@ class Reach:
         self._retired_ms = source_retired_ms
         self._complete_to_ms: dict[tuple[int, str], int] = {}
         self._high_ms: int | None = None
+        self._of_broker: dict[str, int] = {}
+        """Broker -> up to where its logs are complete, and what belongs to no broker."""
         self._streams: dict[str, frozenset[str]] | None = None
         self.last_gap_at_ms: int | None = None
         """Up to when the source had been read that met the latest gap."""
@@ -79,10 +92,27 @@ class Reach:
                 self.ledger[name] += getattr(row, name) or 0
             for kind in DISAGREEMENTS:
                 self.disagreements[kind] += getattr(row, kind) or 0
-        if self._complete_to_ms:
-            newest_ms = max(self._complete_to_ms.values())
-            least_ms = min(at for at in self._complete_to_ms.values() if at >= newest_ms - self._retired_ms)
-            self._high_ms = least_ms if self._high_ms is None else max(self._high_ms, least_ms)
+
+    def settle(self, led: Mapping[str, int]) -> None:
+        """Say how far everything is complete, after a batch; `led`: broker -> groups that it leads."""
+        newest_ms = self.newest_ms
+        if newest_ms is None:
+            return
+        least: dict[str, int] = {}
+        for (_, source), at_ms in self._complete_to_ms.items():
+            if at_ms >= newest_ms - self._retired_ms:
+                broker = source.rpartition("/")[0]
+                least[broker] = min(at_ms, least.get(broker, at_ms))
+        beside = [least.pop(broker) for broker in BESIDE_BROKERS if broker in least]
+        self._of_broker = {broker: min(at_ms, *beside) if beside else at_ms for broker, at_ms in least.items()}
+        leading = [self._of_broker[broker] for broker, count in led.items() if count > 0 and broker in self._of_broker]
+        least_ms = min(leading or [*self._of_broker.values(), *beside])
+        self._high_ms = least_ms if self._high_ms is None else max(self._high_ms, least_ms)
+
+    def complete_of(self, broker: str) -> int | None:
+        """The instant up to which everything is there about a group that the broker leads; empty, or a broker of which
+        nothing is read now: about the cluster."""
+        return self._of_broker.get(broker, self._high_ms)
 
     @property
     def complete_as_of_ms(self) -> int | None:

@@ -40,7 +40,7 @@ async def group_board(request: ApiRequest) -> Response:
     store = request.context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    freshness = store.freshness(store.cluster(cluster_id))
+    freshness = store.freshness(store.cluster(cluster_id), group=view)
     return answer(freshness, **boards.group(view, freshness, limit))
 
 
@@ -57,5 +57,5 @@ async def member_board(request: ApiRequest) -> Response:
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
     [life, *_] = await lives_of(request.context, view, member_id)
-    freshness = store.freshness(store.cluster(cluster_id))
+    freshness = store.freshness(store.cluster(cluster_id), group=view)
     return answer(freshness, member=boards.member(view, life, freshness))

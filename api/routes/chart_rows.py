@@ -67,7 +67,7 @@ async def _picture(request: ApiRequest) -> _Picture:
     store.require("health", "transitions")
     view = store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
-    freshness = store.freshness(cluster)
+    freshness = store.freshness(cluster, group=view)
     newest_ms = (cluster.reach.newest_ms or freshness.now_ms) + 1
     # Dashboards ask up to their own clock; beyond what was read there is nothing, and six hours of that would be empty.
     to_ms = max(newest_ms if asked_to_ms is None else min(asked_to_ms, newest_ms), from_ms or 0)

@@ -36,14 +36,14 @@ async def diff(request: ApiRequest) -> Response:
     and by `to`. Each list has at most `limit` entries; `left_off` counts the others.
     """
     cluster_id, group_id = cluster_id_of(request), group_id_of(request)
-    times = both_known_ends_of(request, cluster_id)
+    times = both_known_ends_of(request, cluster_id, group_id)
     known_at_ms = known_at_of(request)
     limit = limit_of(request)
     store = request.context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    within_reach(request.context, cluster_id, known_at=known_at_ms)
-    freshness = store.freshness(store.cluster(cluster_id))
+    within_reach(request.context, cluster_id, group_id, known_at=known_at_ms)
+    freshness = store.freshness(store.cluster(cluster_id), group=view)
     ends = [Then(at_ms, known_at_ms, store.current.batch_id) for at_ms in times]
     told = freshness_at(freshness, ends[0]), freshness_at(freshness, ends[1])
 

@@ -41,7 +41,7 @@ async def evictions(request: ApiRequest) -> Response:
     causes = frozenset(given_causes or EVICTION_CAUSES)
     store = request.context.store
     store.require("members")
-    store.group(cluster_id, group_id)
+    view = store.group(cluster_id, group_id)
     part, question = history.part(cluster_id, group_id, sorted(causes))
     page = await request.context.read(
         partial(
@@ -55,7 +55,7 @@ async def evictions(request: ApiRequest) -> Response:
         )
     )
     return answer(
-        store.freshness(store.cluster(cluster_id)),
+        store.freshness(store.cluster(cluster_id), group=view),
         evictions=[answers.eviction(row) for row in page.rows],
         next_cursor=history.next_cursor(question, page),
     )

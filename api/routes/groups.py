@@ -63,7 +63,10 @@ async def groups(request: ApiRequest) -> Response:
     page, more = roster.page(view, sort, after, limit, search, state)
     return answer(
         freshness,
-        groups=[rendered.group(one, freshness, evidence.read_of(view, one).rung) for _, one in page],
+        groups=[
+            rendered.group(one, freshness.as_of(view.complete_of(one)), evidence.read_of(view, one).rung)
+            for _, one in page
+        ],
         next_cursor=cursors.write(question, Place(freshness.batch_id, page[-1][0])) if more else None,
     )
 
@@ -82,11 +85,11 @@ async def group(request: ApiRequest) -> Response:
     """
     live_tag(request)
     cluster_id, group_id = cluster_id_of(request), group_id_of(request)
-    then = then_of(request, cluster_id)
+    then = then_of(request, cluster_id, group_id)
     store = request.context.store
     store.require(*NEEDS)
-    freshness = store.freshness(store.cluster(cluster_id))
     view = store.group(cluster_id, group_id)
+    freshness = store.freshness(store.cluster(cluster_id), group=view)
     told = freshness
     if then is not None:
         question = partial(group_at, store.readers, store.settings, cluster_id, group_id, view.shard, then)

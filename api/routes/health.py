@@ -47,11 +47,9 @@ async def health(request: ApiRequest) -> Response:
     limit = limit_of(request)
     store = request.context.store
     store.require("health", "transitions", "predictions")
-    store.group(cluster_id, group_id)
-    cluster = store.cluster(cluster_id)
-    freshness = store.freshness(cluster)
-    within_reach(request.context, cluster_id, at=at_ms, known_at=known_at_ms)
-    view = store.group(cluster_id, group_id)
+    view, cluster = store.group(cluster_id, group_id), store.cluster(cluster_id)
+    freshness = store.freshness(cluster, group=view)
+    within_reach(request.context, cluster_id, group_id, at=at_ms, known_at=known_at_ms)
     rows_max, knowledge = store.settings.rows_read_max, archive.Knowledge(store.current.batch_id, known_at_ms)
     instant_ms = cluster.reach.newest_ms or freshness.now_ms if at_ms is None else at_ms
 

@@ -49,7 +49,7 @@ async def history(request: ApiRequest) -> Response:
         raise ParameterRefused("entity", " or ".join(ENTITIES), entity)
     store = request.context.store
     store.require("transitions")
-    store.group(cluster_id, group_id)
+    view = store.group(cluster_id, group_id)
     part, question = history.part(cluster_id, group_id, entity, member)
     page = await request.context.read(
         partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, part, entity, member)
@@ -62,7 +62,7 @@ async def history(request: ApiRequest) -> Response:
             event = archived.get(place) if place is not None else None
             transition["event"] = event and answers.columns("events", event)
     return answer(
-        store.freshness(store.cluster(cluster_id)),
+        store.freshness(store.cluster(cluster_id), group=view),
         transitions=found,
         next_cursor=history.next_cursor(question, page),
     )

@@ -49,8 +49,8 @@ async def incident(request: ApiRequest) -> Response:
     store = request.context.store
     store.require(*NEEDS)
     view, cluster = store.group(cluster_id, group_id), store.cluster(cluster_id)
-    within_reach(request.context, cluster_id, known_at=known_at_ms)
-    freshness = store.freshness(cluster)
+    within_reach(request.context, cluster_id, group_id, known_at=known_at_ms)
+    freshness = store.freshness(cluster, group=view)
     knowledge = archive.Knowledge(freshness.batch_id, known_at_ms)
     reached_ms = freshness.complete_as_of_ms
     end_ms = times[1] if reached_ms is None else min(times[1], reached_ms)

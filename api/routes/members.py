@@ -36,7 +36,7 @@ async def members(request: ApiRequest) -> Response:
     """
     live_tag(request)
     cluster_id, group_id = cluster_id_of(request), group_id_of(request)
-    then = then_of(request, cluster_id)
+    then = then_of(request, cluster_id, group_id)
     limit = limit_of(request)
     cursors = cursors_of(request)
     cursor = cursor_of(request)
@@ -44,7 +44,7 @@ async def members(request: ApiRequest) -> Response:
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
-    freshness, found = store.freshness(cluster), evidence.of(cluster, view)
+    freshness, found = store.freshness(cluster, group=view), evidence.of(cluster, view)
     told = freshness
     question = ["members", cluster_id, group_id, then and (then.at_ms, then.known_at_ms)]
     # A member id may be 32 KiB long and a cursor may not: members are paged by the short form of their ids.
@@ -80,6 +80,6 @@ async def member(request: ApiRequest) -> Response:
     view = store.group(cluster_id, group_id)
     rows = await lives_of(request.context, view, member_id)
     cluster = store.cluster(cluster_id)
-    freshness = store.freshness(cluster)
+    freshness = store.freshness(cluster, group=view)
     found = [answers.member(view, row, freshness) for row in rows]
     return answer(freshness, member=found[0], lives=found, evidence=evidence.of(cluster, view))

@@ -31,7 +31,7 @@ async def predictions(request: ApiRequest) -> Response:
     member = request.query_params.get("member")
     store = request.context.store
     store.require("predictions")
-    store.group(cluster_id, group_id)
+    view = store.group(cluster_id, group_id)
     part, question = history.part(cluster_id, group_id, member)
     page = await request.context.read(
         partial(
@@ -44,7 +44,7 @@ async def predictions(request: ApiRequest) -> Response:
             member,
         )
     )
-    freshness = store.freshness(store.cluster(cluster_id))
+    freshness = store.freshness(store.cluster(cluster_id), group=view)
     return answer(
         freshness,
         predictions=[answers.past_prediction(row, freshness) for row in page.rows],

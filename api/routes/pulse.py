@@ -36,9 +36,8 @@ async def group_pulse(request: ApiRequest) -> Response:
     limit = limit_of(request)
     store = request.context.store
     store.require("health")
-    store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
-    freshness = store.freshness(cluster)
+    freshness = store.freshness(cluster, group=store.group(cluster_id, group_id))
     from_ms, to_ms = times
     if to_ms is None:
         newest_ms = cluster.reach.newest_ms or freshness.now_ms

@@ -28,14 +28,14 @@ async def rebalances(request: ApiRequest) -> Response:
     history = paging_of(request)
     store = request.context.store
     store.require("rebalances")
-    store.group(cluster_id, group_id)
+    view = store.group(cluster_id, group_id)
     part, question = history.part(cluster_id, group_id)
     page = await request.context.read(
         partial(
             archive.rebalances, store.readers["rebalances"], cluster_id, group_id, part, store.settings.rows_read_max
         )
     )
-    freshness = store.freshness(store.cluster(cluster_id))
+    freshness = store.freshness(store.cluster(cluster_id), group=view)
     return answer(
         freshness,
         rebalances=[answers.rebalance(row, freshness) for row in page.rows],

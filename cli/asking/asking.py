@@ -198,8 +198,11 @@ def _token(path: Path) -> str:
     return lines[0]
 
 
-def instant_option(questions: Questions, name: str, text: str | None, not_before_ms: int | None = None) -> int | None:
-    """Epoch milliseconds of an option; QuestionError names what was expected. `when.instant` says what is taken.
+def instant_option(
+    questions: Questions, name: str, text: str | None, group: str | None, not_before_ms: int | None = None
+) -> int | None:
+    """Epoch milliseconds of an option; QuestionError names what was expected. `when.instant` says what is taken; what
+    is relative counts from where the logs of the group's broker, or of the cluster, are read to.
 
     In which zone a text without one was read is told, as nobody else knows which one was meant.
     """
@@ -210,7 +213,7 @@ def instant_option(questions: Questions, name: str, text: str | None, not_before
     if text is None:
         return None
     try:
-        reached_ms = questions.reached_ms() if when.is_relative(text) else 0
+        reached_ms = questions.reached_ms(group) if when.is_relative(text) else 0
         meant = when.instant(text, reached_ms, questions.zone, not_before_ms)
     except ValueError as error:
         raise QuestionError(f"{name} {words.quoted(text)} is {error}; expected {when.EXPECTED}.", 2) from None
@@ -219,17 +222,19 @@ def instant_option(questions: Questions, name: str, text: str | None, not_before
     return meant.at_ms
 
 
-def range_options(questions: Questions, from_: str | None, to: str | None) -> tuple[int | None, int | None]:
-    """Epoch milliseconds of --from and --to."""
+def range_options(
+    questions: Questions, from_: str | None, to: str | None, group: str | None = None
+) -> tuple[int | None, int | None]:
+    """Epoch milliseconds of --from and --to, about a group or the whole cluster."""
     from cli.asking.answers import QuestionError
 
-    from_ms = instant_option(questions, "--from", from_)
-    to_ms = instant_option(questions, "--to", to, from_ms)
+    from_ms = instant_option(questions, "--from", from_, group)
+    to_ms = instant_option(questions, "--to", to, group, from_ms)
     is_before = from_ms is not None and to_ms is not None and to_ms < from_ms
     if is_before or _is_another_day(questions, from_ms, to_ms, to):
         raise QuestionError("--to is before --from; expected an end that is not before its beginning.", 2)
     if from_ms is not None:
-        questions.require_known("--from", from_ms)
+        questions.require_known("--from", from_ms, group)
     return from_ms, to_ms
 
 

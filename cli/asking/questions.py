@@ -38,14 +38,15 @@ class Questions:
         self.cluster_id = self._only_cluster() if cluster is None else cluster
         self._root = f"/api/v1/clusters/{_segment(self.cluster_id)}"
 
-    def freshness(self) -> dict[str, Any]:
-        """How far the tables reach for this cluster."""
-        found: dict[str, Any] = self._cluster()["freshness"]
+    def freshness(self, group_id: str | None = None) -> dict[str, Any]:
+        """How far the tables reach for this cluster, or for a group of it: by the logs of the broker that leads it."""
+        about = self._cluster() if group_id is None else self._answers.get(self._of(group_id))
+        found: dict[str, Any] = about["freshness"]
         return found
 
-    def reached_ms(self) -> int:
+    def reached_ms(self, group_id: str | None = None) -> int:
         """The instant up to which the tables are complete; what is relative is relative to it."""
-        found: int | None = self.freshness()["complete_as_of_ms"]
+        found: int | None = self._freshness_or_cluster(group_id)["complete_as_of_ms"]
         if found is None:
             raise QuestionError(
                 f"{self._answers.where} holds nothing yet, so there is nothing to count back from; expected an instant "
@@ -53,9 +54,18 @@ class Questions:
             )
         return found
 
-    def require_known(self, option: str, at_ms: int) -> None:
+    def _freshness_or_cluster(self, group_id: str | None) -> dict[str, Any]:
+        """A group that is not there is refused by what asks about it, with those that are meant."""
+        try:
+            return self.freshness(group_id)
+        except QuestionError as error:
+            if error.code != "not_found":
+                raise
+            return self.freshness()
+
+    def require_known(self, option: str, at_ms: int, group_id: str | None = None) -> None:
         """Raise QuestionError where an option names an instant that has not been read up to, as the API does."""
-        reached_ms = self.freshness()["complete_as_of_ms"]
+        reached_ms = self._freshness_or_cluster(group_id)["complete_as_of_ms"]
         if reached_ms is not None and at_ms > reached_ms:
             raise QuestionError(
                 f"{self._answers.where}: Nothing is known beyond {words.instant(reached_ms)}; {option} is "
@@ -198,7 +208,7 @@ class Questions:
         """Everything that a story of a group is told from, the latest `ROWS_MAX` rows of each kind."""
         group = self.group(group_id)
         cluster = self._cluster()
-        freshness = cluster["freshness"]
+        freshness = self.freshness(group_id)
         until_ms = to_ms if at_ms is None else at_ms + 1
         path = self._of(group_id)
         bound: Params = {"limit": ROWS_MAX}

@@ -53,8 +53,8 @@ def explain(
         from cli.output.telling import show, show_rung
         from kardia import story
 
-        at_ms = instant_option(questions, "--at", at)
-        from_ms, to_ms = range_options(questions, from_, to)
+        at_ms = instant_option(questions, "--at", at, group)
+        from_ms, to_ms = range_options(questions, from_, to, group)
         if at_ms is not None and (from_ms is not None or to_ms is not None):
             raise QuestionError(
                 "--at asks what was so at an instant, --from and --to what happened between; expected one of the two.",

@@ -52,7 +52,7 @@ def history(
     with asking("history", tables, api, token_file, cluster, timezone) as questions:
         from cli.output import shown
 
-        from_ms, to_ms = range_options(questions, from_, to)
+        from_ms, to_ms = range_options(questions, from_, to, group)
         print_rows(
             output,
             "transitions",

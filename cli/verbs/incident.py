@@ -58,7 +58,7 @@ def incident(
     with asking("incident", tables, api, token_file, cluster, timezone) as questions:
         from kardia.story.report import markdown
 
-        times = range_options(questions, from_, to)
+        times = range_options(questions, from_, to, group)
         if group is None:
             all_groups(questions, *times, None if output is ReportOutput.MARKDOWN else output.value, tables, api)
             return

@@ -50,7 +50,7 @@ def why(
         from cli.output.telling import show, show_rung
         from kardia import story
 
-        at_ms = instant_option(questions, "--at", at)
+        at_ms = instant_option(questions, "--at", at, group)
         if group is None:
             all_groups(questions, None, at_ms, None if output is TextOutput.TEXT else output.value, tables, api)
             return

@@ -70,14 +70,6 @@ IDLE_SAMPLES = 12
 the last one before something does: two archives may be a year apart."""
 
 
-def _on_told(facts: Facts, event: Event, at: float) -> None:
-    """A tick that tells the configuration of the cluster, or of a broker's process."""
-    if "process" in (event.detail or {}):
-        restarts.on_told(facts, event, at)
-    else:
-        sessions.on_told(facts, event, at)
-
-
 HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.JOIN: joins.on_join,
     Kind.SYNC: requests.on_sync,
@@ -96,7 +88,7 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.COORDINATOR_LINE: dispatch.on_coordinator_line,
     Kind.GROUP_SAMPLE: dispatch.on_sample,
     Kind.GAP: dispatch.on_gap,
-    Kind.TICK: _on_told,
+    Kind.TICK: dispatch.on_tick,
 }
 
 
@@ -389,9 +381,9 @@ class Observer(Intake):
         return next((begin for begin, end in self.silences.get(broker, ()) if begin < at < end), last_at)
 
     def _limits(self, hold_ms: float) -> dict[str, float]:
-        """How far each broker's clock may go: to the end of a log that is over, or that the others have left behind. What
-        was read of it waits for no more lines: another broker may lead its groups by now. Records of the topic have a
-        clock only where there is no log, samples where there are no records either."""
+        """How far each broker's clock may go: to the end of a log that is over, or that the others have left behind.
+        What was read of it waits for no more lines: another broker may lead its groups by now. Records of the topic
+        have a clock only where there is no log, samples where there are no records either."""
         brokers = [broker for broker in sorted(self.queues) if broker not in BESIDE_LOGS]
         brokers = brokers or [broker for broker in BESIDE_LOGS if broker in self.queues][:1]
         complete_to = {broker: self.complete_to(broker) for broker in brokers}

@@ -14,6 +14,7 @@ from typing import Any
 from kardia import slowness
 from kardia.certainty import Certainty, weaker
 from kardia.events import ADMIN_BROKER, SILENCE_MS, Event
+from kardia.events import OFFSETS_BROKER as OFFSETS_BROKER
 from kardia.kafka.sessions import Coordinator, coordinator_of
 from kardia.kafka.states import GroupState
 from kardia.lag.book import LagBook
@@ -27,9 +28,6 @@ from kardia.observe.state.entries import Elected, Silence, Unjudged
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.state.settings import ObserverSettings
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
-
-OFFSETS_BROKER = "offsets-topic"
-"""Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
 
 BESIDE_LOGS = (OFFSETS_BROKER, ADMIN_BROKER)
 """Sources that are no broker's log. They have a clock of their own where there is no log, the first of them that is
@@ -48,6 +46,9 @@ would have been asked by somebody, because consumers heartbeat every 3 s. Then i
 
 JUDGED_WITHIN_MS = 30_000.0
 """So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
+
+AFTER_MS = 1.0
+"""Stamps are cut to that: what comes after a line may have the next one."""
 
 LEFT_BEHIND_MS = 10_000.0
 """A log that was read so much less far than that of another broker is behind for longer than between two ticks: its
@@ -390,7 +391,7 @@ class Facts:
         read_to, from_state = self.complete_to(group.broker), group.told_state
         if group.broker and 0 <= read_to < at - LEFT_BEHIND_MS and from_state != GroupState.UNKNOWN:
             group.told_state = GroupState.UNKNOWN
-            self.tell_group(group, read_to, from_state, "log_over", "unknown")
+            self.tell_group(group, read_to + AFTER_MS, from_state, "log_over", "unknown")
 
     def tell_group(
         self, group: Group, at: float, from_state: str, cause: str, certainty: Certainty, by: float | None = None

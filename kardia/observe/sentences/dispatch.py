@@ -10,9 +10,9 @@ newer protocols follow `modern`, whose records say nearly everything.
 from __future__ import annotations
 
 from kardia.events import Event
-from kardia.observe.evidence import offsets, records
+from kardia.observe.evidence import offsets, records, restarts
 from kardia.observe.facts.facts import BESIDE_LOGS, Facts
-from kardia.observe.modern import operations
+from kardia.observe.modern import operations, sessions
 from kardia.observe.moves import moves
 from kardia.observe.sentences import epochs, lines, sampled, stored
 from kardia.observe.timers import expiry
@@ -58,6 +58,14 @@ def on_sample(facts: Facts, event: Event, _at: float) -> None:
         return
     if not facts.reads_requests(group.broker if group is not None else "", event.logged_at_ms):
         sampled.on_sample(facts, event)
+
+
+def on_tick(facts: Facts, event: Event, at: float) -> None:
+    """A tick that tells the configuration of the cluster, or of a broker's process."""
+    if "process" in (event.detail or {}):
+        restarts.on_told(facts, event, at)
+    else:
+        sessions.on_told(facts, event, at)
 
 
 def on_gap(facts: Facts, event: Event, at: float) -> None:
