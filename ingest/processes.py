@@ -181,9 +181,9 @@ class _Open:
 
     begin_at_ms: float
     end_at_ms: float
-    highest: int
-    """The highest number of a connection before it."""
     is_silence: bool
+    highest: int | None = None
+    """The highest number of a connection before it; None while nobody has been heard since."""
     reconnected_at_ms: float = NEVER
     lowest_new: int = -1
     """The lowest number of those that were new since; -1: there was none."""
@@ -226,11 +226,11 @@ class Processes:
             if apart_ms >= SILENCE_MS and [last_line_at_ms, first_line_at_ms] not in map(list, silences):
                 self._open_silence(last_line_at_ms, first_line_at_ms)
             elif STARTS_WITHIN_MS <= apart_ms < SILENCE_MS:
-                self._open.append(_Open(last_line_at_ms, first_line_at_ms, self._highest, is_silence=False))
+                self._open.append(_Open(last_line_at_ms, first_line_at_ms, is_silence=False))
         self._open.sort(key=lambda one: one.end_at_ms)
         for heard in summary.heard:
-            self._presume(heard.first_at_ms)
             self._take(heard)
+            self._presume(heard.first_at_ms)
         self._presume(max((heard.last_at_ms for heard in summary.heard), default=NEVER))
         if self._asked_at_ms < 0:
             self._asked_at_ms = summary.asked_at_ms
@@ -240,7 +240,7 @@ class Processes:
                 self._queued_at_ms = at
 
     def _open_silence(self, begin: float, end: float) -> None:
-        self._open.append(_Open(begin, end, self._highest, is_silence=True))
+        self._open.append(_Open(begin, end, is_silence=True))
         self._silences.append((begin, end))
 
     def signs(self) -> dict[str, Any]:
@@ -260,6 +260,9 @@ class Processes:
 
     def _take(self, heard: Heard) -> None:
         at, connection = heard.first_at_ms, heard.connection
+        for one in self._open:
+            if one.highest is None and at >= one.end_at_ms - SAME_INSTANT_MS:
+                one.highest = self._highest
         if self.known_from_ms < 0:
             self.known_from_ms = at
         member = self._members.get(heard.member_id or self._of_client.get(heard.client, ""))
@@ -332,13 +335,14 @@ class Processes:
     def _presume(self, now: float) -> None:
         """What shows by `now` because nothing else has been heard."""
         for one in list(self._open):
-            rises = RISING_FROM <= one.highest <= one.lowest_new
             if one not in self._open:
                 continue  # a restart in a later one has settled it
-            if one.is_silence and not rises and 0 <= one.reconnected_at_ms <= now - PRESUMED_AFTER_MS:
-                self._restarted(one.begin_at_ms, one.end_at_ms, now)
-            elif rises and one.reconnected_at_ms < 0 and now >= one.end_at_ms + PRESUMED_AFTER_MS:
-                self._goes_on(one, one.begin_at_ms, now, on_time=False)
+            rises = one.highest is not None and RISING_FROM <= one.highest <= one.lowest_new
+            back_at_ms = one.reconnected_at_ms
+            if one.is_silence and not rises and 0 <= back_at_ms <= now - PRESUMED_AFTER_MS:
+                self._restarted(one.begin_at_ms, one.end_at_ms, back_at_ms + PRESUMED_AFTER_MS)
+            elif rises and back_at_ms < 0 and one.end_at_ms <= now - PRESUMED_AFTER_MS:
+                self._goes_on(one, one.begin_at_ms, one.end_at_ms + PRESUMED_AFTER_MS, on_time=False)
 
     def _restarted(self, begin: float, end: float, at: float) -> None:
         self._restarts.append([begin, end, at])
@@ -364,7 +368,8 @@ class Processes:
                     del kept[next(iter(kept))]
         last_at_ms, at = member.last_at_ms, heard.first_at_ms
         for gap_ms in (at - last_at_ms, heard.gap_ms):
-            usual = gap_ms <= ON_TIME * member.habit_ms or not self._was_silent(last_at_ms, heard.last_at_ms)
+            usual = not member.habit_ms or gap_ms <= ON_TIME * member.habit_ms
+            usual = usual or not self._was_silent(last_at_ms, heard.last_at_ms)
             if gap_ms > 0 and usual:
                 member.habit_ms = max(member.habit_ms * FORGETS, gap_ms)
         member.last_at_ms = max(last_at_ms, heard.last_at_ms)
