@@ -231,21 +231,23 @@ def range_options(
     from_ms = instant_option(questions, "--from", from_, group)
     to_ms = instant_option(questions, "--to", to, group, from_ms)
     is_before = from_ms is not None and to_ms is not None and to_ms < from_ms
-    if is_before or _is_another_day(questions, from_ms, to_ms, to):
+    if is_before or _is_another_day(questions, from_ms, to_ms, to, group):
         raise QuestionError("--to is before --from; expected an end that is not before its beginning.", 2)
     if from_ms is not None:
         questions.require_known("--from", from_ms, group)
     return from_ms, to_ms
 
 
-def _is_another_day(questions: Questions, from_ms: int | None, to_ms: int | None, to: str | None) -> bool:
+def _is_another_day(
+    questions: Questions, from_ms: int | None, to_ms: int | None, to: str | None, group: str | None
+) -> bool:
     """Whether an end without a day had passed before the beginning on its day, and comes again after all that was read:
     `--from 21:47 --to 21:40` is a slip, `--from 23:50 --to 00:10` is none."""
     from cli.asking import when
 
     if from_ms is None or to_ms is None or to is None or not when.is_relative(to):
         return False
-    if to_ms <= questions.reached_ms():
+    if to_ms <= questions.reached_ms(group):
         return False
     return when.day_of(from_ms, questions.zone) != when.day_of(to_ms, questions.zone) and (
         to_ms - from_ms > when.HALF_A_DAY_MS

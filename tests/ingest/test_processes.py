@@ -135,9 +135,9 @@ def test_what_is_shown_does_not_depend_on_how_the_log_is_cut() -> None:
     processes, told = Processes(), []
     last: float | None = None
     for event in log.events():
-        at = event.logged_at_ms
-        silences = [[last, at]] if last is not None and at - last >= 3_000 and [last, at] == SILENT else []
-        processes.take(summary_of([event], (), silences), silences, last, at)
+        now = event.logged_at_ms
+        silences = [[last, now]] if last is not None and [last, now] == SILENT else []
+        processes.take(summary_of([event], (), silences), silences, last, now)
         told += processes.signs()["processes"].get("restarts", [])
-        last = at
+        last = now
     assert told == whole["restarts"]

@@ -22,6 +22,7 @@ from tests.truth.fleet.seen import observe
 SETTINGS = ObserverSettings("test")
 
 NOT_KEPT = {
+    "over": "said again by each tick",
     "settings": "given anew",
     "lane": "given anew",
     "clients": "an index over the members",

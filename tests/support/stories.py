@@ -179,7 +179,7 @@ def lanes_in(
     lanes: list[list[Event]] = [[] for _ in range(count)]
     if samples:
         _add_samples(lanes, story.folder / "samples.jsonl.gz")
-    if offsets:
+    if offsets and (story.folder / "offsets.jsonl.gz").exists():
         records = list(read_offsets_file(story.folder / "offsets.jsonl.gz"))
         for event in records:
             lanes[lane_of(event.shard, count)].append(event)
