@@ -153,6 +153,25 @@ def test_complete_as_of_is_the_least_over_lanes_and_sources_and_never_goes_back(
         assert store.freshness(store.cluster("demo")).complete_as_of_ms == expected, batch
 
 
+def test_a_group_is_complete_as_far_as_the_logs_of_its_own_broker(tables: Tables) -> None:
+    """A broker whose log is read no further holds back its own groups, and the cluster as long as it leads one."""
+    tables.create()
+    store = store_of(tables)
+    first, second = progress(NOW_MS, source="b1/request"), progress(NOW_MS + 9_000, source="b2/request")
+    tables.batch(0, member("one", "a", broker="b1"), member("two", "b", broker="b2"), first, second)
+    store.refresh()
+    cluster = store.cluster("demo")
+    told = {name: store.freshness(cluster, group=group).complete_as_of_ms for name, group in cluster.groups.items()}
+    assert told == {"one": NOW_MS, "two": NOW_MS + 9_000}
+    assert store.freshness(cluster).complete_as_of_ms == NOW_MS
+    taken = member("one", "a", broker="b2", known_at_ms=NOW_MS + 10_000)
+    tables.batch(1, taken, progress(NOW_MS + 10_000, source="b2/request"))
+    store.refresh()
+    cluster = store.cluster("demo")
+    assert store.freshness(cluster, group=cluster.groups["one"]).complete_as_of_ms == NOW_MS + 10_000
+    assert store.freshness(cluster).complete_as_of_ms == NOW_MS + 10_000
+
+
 def test_tables_that_are_not_there_are_named_and_found_later(tables: Tables) -> None:
     store = store_of(tables)
     with pytest.raises(TablesNotRead) as not_read:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kardia.events import Kind, shard_of
+from kardia.observe import Observer, ObserverSettings
 from tests.observe.test_scenes import stable
 from tests.support.scene import START, Known, Scene
 from tests.support.stories import named, standing
@@ -559,3 +560,23 @@ def test_a_group_whose_members_wait_in_a_join_phase_has_not_moved_meanwhile() ->
     scene.heartbeats(28_000, 34_000, "a", "n")
     scene.tick(34_000)
     assert scene.known().ended()["s"] == (25_000, "session_expired", "exact")
+
+
+@pytest.mark.parametrize(("others_to", "members"), [(12_000, {"a"}), (25_000, set())])
+def test_the_last_lines_of_a_log_that_the_others_have_left_behind_are_taken(
+    others_to: float, members: set[str]
+) -> None:
+    """A broker that is down with its collector: what was read of its log waits for no more of it, or a leave in its
+    last moments would be lost when another broker loads the group."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 0})
+    scene.synced(1_010, "a")
+    scene.heartbeats(3_000, 9_000, "a")
+    scene.leave(9_990, "a")
+    scene.tick(10_000)
+    scene.at_broker(2)
+    scene.tick(10_500)
+    scene.tick(others_to)
+    observer = Observer(ObserverSettings("test"))
+    observer.step(scene.events)
+    assert set(observer.groups["g"].members) == members

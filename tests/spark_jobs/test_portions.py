@@ -132,6 +132,7 @@ def test_a_log_that_was_silent_or_slow_says_so() -> None:
         "last_line_at_ms": 9_100,
         "silences": [[50, 9_000], [9_010.0, 9_090.0]],
         "slow": [[9_000.0, 700.0, 600.0, 100.0, 0.0]],
+        "is_over": True,
     }
 
 
@@ -146,3 +147,12 @@ def test_a_missing_file_is_told_once_and_is_no_silence() -> None:
     portions.add([piece("a/request/3", 120_002.0, 120_003.0, 1)], [])
     (rest,) = portions.ready([])
     assert "holes" not in rest.streams[0].signs
+
+
+def test_it_is_told_when_no_more_will_be_read_of_a_broker() -> None:
+    portions = Portions(size=1)
+    portions.add([piece("a/request/1", 0, 10), piece("b/request/1", 5, 90), piece("b/request/1", 91, 99, 1)], [])
+    over = [
+        [stream.source for stream in portion.streams if stream.signs.get("is_over")] for portion in portions.ready([])
+    ]
+    assert over == [["a/request/1"], ["a/request/1"], ["a/request/1", "b/request/1"]]
