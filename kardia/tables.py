@@ -288,6 +288,12 @@ REBALANCES = Table(
             "of a group that has epochs: partitions that came to another member; null while it lasts, where that is "
             "not known, and of classic groups",
         ),
+        Column(
+            "began_unseen",
+            "bool",
+            "true: it had begun before anything that was read of it; `started_at_ms` is when it was first seen to be "
+            "under way, and how long it lasted is not known",
+        ),
     ),
 )
 

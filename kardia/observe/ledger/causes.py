@@ -61,7 +61,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
     for one in timers if current.members_before < 0 else ():
         one.certainty = weaker(one.certainty, "provisional")  # it may have begun one that was not seen
     candidates = [*([] if current.cause is None else [current.cause]), *timers]
-    asked = [join for join in (*current.joins, *current.refused) if could_begin(group, join)]
+    asked = [join for join in (*current.joins, *current.refused) if could_begin(group, join) and not join.first_seen]
     candidates += [_of_join(group, current, join) for join in asked]
     tolerance = observer.settings.tolerance_ms
     line = _line_of(group, current, tolerance)
@@ -81,6 +81,13 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
         withdraw(observer, group, current)  # an answer of the burst that was logged late shows what came before
     current.cause = chosen
     current.started_at_ms = chosen.at
+    current.began_unseen = chosen.trigger == "unknown" and not chosen.named and _was_never_steady(group)
+
+
+def _was_never_steady(group: Group) -> bool:
+    """Whether no answer has shown the group between two rebalances since its log begins: then this one had begun before
+    anything that was read."""
+    return group.stable_at_ms < 0 and group.steady_at_ms < 0 and group.previous is None
 
 
 def _may_wait_to_be_stored(current: Rebalance, seat: Cause, asked: list[Join], timers: list[Cause]) -> bool:
@@ -264,7 +271,9 @@ def _by_order(group: Group, candidates: list[Cause], current: Rebalance, toleran
     rebalance_notified_at_ms = current.rebalance_notified_at_ms
     if not candidates:
         seen = (rebalance_notified_at_ms, current.told_start, current.joined_at_ms)
-        return Cause(next((at for at in seen if at >= 0), NEVER), "unknown", certainty="unknown"), False
+        first = next((at for at in seen if at >= 0), NEVER)
+        waited = [join.came[0] for join in current.joins if join.first_seen]
+        return Cause(min([first, *waited]), "unknown", certainty="unknown"), False
     chosen = min(candidates, key=lambda item: item.at)
     if chosen.trigger == "session_expired":  # sessions end in the order of their deadlines, however late
         known = [

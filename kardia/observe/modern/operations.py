@@ -228,6 +228,7 @@ class _Operation:
         elif had_epochs:
             said.kept = Kept(max(group.generation, 0), not group.members)
         said.shown_at_ms = max(said.shown_at_ms, self._at)
+        said.state_at_ms = max(said.state_at_ms, self._at)
         if group.membership_complete:
             said.listed_at_ms = max(said.listed_at_ms, self._at)
 

@@ -58,6 +58,7 @@ def epoch_row(
         withdrawn or None,
         group.protocol,
         bump.moved if over and bump.moved >= 0 else None,
+        None,
     )
 
 

@@ -13,6 +13,7 @@ from kardia.observe.clients.application import UNKNOWN
 from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.deadlines.deadlines import polls_unseen
 from kardia.observe.deadlines.waiting import awaited
+from kardia.observe.ledger.costs import COOPERATIVE
 from kardia.observe.output.moving import moving
 from kardia.observe.output.status import GroupAt
 from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Cause, Ended, Group, Member, Rebalance
@@ -154,6 +155,7 @@ def rebalance_row(
         withdrawn or None,
         "classic",
         None,
+        rebalance.began_unseen or None,
     )
 
 
@@ -178,9 +180,13 @@ def members_after(group: Group, rebalance: Rebalance) -> int | None:
 def lost_s(rebalance: Rebalance) -> int | None:
     """Seconds without an assignment, over the members of the new generation: from the start, or from the JoinGroup of a
     member that came later, to the leader's assignment. None while it lasts, or where the start is not known, or who
-    joined when."""
+    joined when. With a cooperative assignor nobody stands still."""
     if rebalance.assigned_at_ms < 0 or rebalance.started_at_ms < 0 or (rebalance.unrequested and rebalance.size):
         return None
+    if rebalance.began_unseen:
+        return None
+    if rebalance.protocol_name in COOPERATIVE:
+        return 0
     since = {join.member_id: join.handled_at_ms for join in rebalance.joins if join.is_new}
     begins = [max(since.get(join.member_id, 0.0), rebalance.started_at_ms) for join in rebalance.joins]
     return int(sum(rebalance.assigned_at_ms - begin for begin in begins) / 1000 + 0.5)

@@ -401,14 +401,21 @@ def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[
     elif current.cause is not None and 0 <= current.started_at_ms < current.told_start - observer.settings.tolerance_ms:
         # It was told by what showed it first; what began it lies before and is known only now.
         observer.correct(group, current, certainty)
-    new = [join for join in joins.values() if join.is_new and join.member_id in group.members]
+    new = [one for one in joins.values() if (one.is_new or one.first_seen) and one.member_id in group.members]
     for join in sorted(new, key=lambda item: (item.handled_at_ms, item.member_id)):
-        cause = "static_replaced" if join.replaces else "member_joined"
+        cause, how_sure = _came_as(join)
         at, by = join.came
-        observer.emit_transition(group, at, join.member_id, "Absent", "Member", cause, "exact", by)
-        sure: Certainty = "exact" if join.since < 0 else "inferred"
+        observer.emit_transition(group, at, join.member_id, "Absent", "Member", cause, how_sure, by)
+        sure: Certainty = how_sure if join.since < 0 else "inferred"
         observer.emit_member(group, group.members[join.member_id], join.handled_at_ms if join.since >= 0 else at, sure)
     observer.move(group, current.joined_at_ms, GroupState.COMPLETING, "join phase completed", "exact")
+
+
+def _came_as(join: Join) -> tuple[str, Certainty]:
+    """How somebody who had not been held before became a member, and how sure that is."""
+    if join.replaces:
+        return "static_replaced", "exact"
+    return ("first seen", "inferred") if join.first_seen else ("member_joined", "exact")
 
 
 def _confirm(observer: Facts, group: Group, current: Rebalance) -> None:

@@ -161,7 +161,8 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     replaces, surely = "", True
     begun_at, came_at, came_by = _came_between(observer, open_rebalance, event)
     member = _known_in_burst(observer, group, open_rebalance, event, member_id)
-    is_new = member is None
+    is_new = member is None and not _may_have_been_member(group, open_rebalance, event, member_id)
+    first_seen = member is None and not is_new
     if member is None:
         replaces, surely = replaced_by(observer, group, event)
         member = Member(member_id, came_at, joined_by=came_by)
@@ -207,6 +208,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             heard_before_ms,
             begun_at,
             came_by,
+            first_seen,
         )
     )
     open_rebalance.leader = str(detail.get("leader", "")) or open_rebalance.leader
@@ -220,6 +222,20 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         rebalance.settle(observer, group, open_rebalance)
     elif not is_new and before != (member.session_ms, member.rebalance_ms):
         observer.emit_member(group, member, open_rebalance.joined_at_ms, "exact")
+
+
+_SECOND_JOIN = ("need to re-join with the given member-id", "rebalance failed due to MemberIdRequiredException")
+"""Reasons that Java clients give for joining with an id that they have just been handed (KIP-394, KIP-800)."""
+
+
+def _may_have_been_member(group: Group, current: Rebalance, event: Event, member_id: str) -> bool:
+    """Whether somebody of whom nothing had been read may have been a member before: the list of members is not known
+    to be whole, as where a log begins in the middle, and the id that it asked with was handed out where nothing was
+    read. Nobody was a member before generation 1."""
+    if not event.member_id or group.membership_complete or current.generation_after == 1:
+        return False
+    handed_out = member_id in group.pending or any(over.member_id == member_id for over in group.pending_over)
+    return not handed_out and not str((event.detail or {}).get("reason", "")).startswith(_SECOND_JOIN)
 
 
 def _known_in_burst(

@@ -65,7 +65,7 @@ def on_line(facts: Facts, event: Event, at: float) -> bool:
     group = naming.group_of(facts, event)
     if group.modern is None and lines.is_believed(facts, group, at, _LIKE.get(what, what)):
         handler(facts, group, event, at)
-        group.said.shown_at_ms = max(group.said.shown_at_ms, at)
+        group.said.shown_at_ms = group.said.state_at_ms = max(group.said.shown_at_ms, at)
     return True
 
 

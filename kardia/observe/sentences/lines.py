@@ -21,7 +21,7 @@ from kardia.observe.ledger.causes import CAUSE_TO_TRIGGER
 from kardia.observe.ledger.ledger import emit, follows_from, remember
 from kardia.observe.members import lives
 from kardia.observe.moves import moves
-from kardia.observe.sentences import naming, reasons
+from kardia.observe.sentences import holes, naming, reasons
 from kardia.observe.state.entries import BeginLine, Kept, Waited
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Cause, Group, Rebalance
 
@@ -46,6 +46,8 @@ def on_line(facts: Facts, event: Event, at: float) -> None:
         return
     handler(facts, group, event, at)
     group.said.shown_at_ms = max(group.said.shown_at_ms, at)
+    if what in _OF_A_STATE:
+        group.said.state_at_ms = max(group.said.state_at_ms, at)
 
 
 def is_believed(facts: Facts, group: Group, at: float, what: str) -> bool:
@@ -103,7 +105,7 @@ def take_over(facts: Facts, group: Group, end: Event, at: float) -> None:
     else:
         lose(facts, group, at, "log_ends")
         return
-    group.said.shown_at_ms = at
+    group.said.shown_at_ms = group.said.state_at_ms = at
 
 
 def _sentence(began: BeginLine, group: Group, end: Event) -> Event:
@@ -124,21 +126,22 @@ def _sentence(began: BeginLine, group: Group, end: Event) -> Event:
 
 def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
     before = event.generation_id
-    if group.generation >= 0 and group.generation != before:
-        facts.divergences += 1  # what lies between was not read
-        group.membership_complete = False
-        costs.forget_assignment(group)
+    holes.note(facts, group, before, at)
     if group.rebalance is not None and group.state == GroupState.PREPARING and group.generation == before:
         _undone(group, at)
     cause = reasons.cause_of(group, event, at)
     _confirm_admin(facts, group, cause)
     known = group.membership_complete or group.state in (GroupState.EMPTY, GroupState.DEAD)
     unsynced = reasons.unsynced(group, event) if cause.trigger == "sync_timeout" else []
-    # Up to 3.9 the sentence about a leave comes after this one: then who left is among the members still.
+    # Up to 3.9 the sentence about a leave comes after this one: then who left is among the members still. That about a
+    # session that is over comes before it: who is a member still has lost it to a hole.
+    if cause.trigger == "session_expired":
+        holes.end_named(facts, group, cause)
     gone_by_it = len(unsynced) or int(cause.trigger in _BEGUN_BY_AN_END and cause.member_id not in group.members)
     for member_id in unsynced:
         sure: Certainty = "exact" if member_id in group.members else "inferred"
         naming.end(facts, group, member_id, at, "sync_timeout", sure)
+    holes.prove(facts, group, cause.member_id)
     remember(group)
     group.rebalance = Rebalance(
         before,
@@ -185,25 +188,37 @@ def _confirm_admin(facts: Facts, group: Group, cause: Cause) -> None:
 def _on_stabilized(facts: Facts, group: Group, event: Event, at: float) -> None:
     current, generation = group.rebalance, event.generation_id
     if current is None or group.state != GroupState.PREPARING or generation != current.generation_before + 1:
+        holes.note(facts, group, generation - 1, at)
         current = unseen(facts, group, generation, at)
+    if current.cause is not None:
+        holes.end_named(facts, group, current.cause)
     current.joined_at_ms, current.generation_after = at, generation
     current.size = _count(event)
     group.generation, group.membership_complete = generation, False
+    _let_in(facts, group, generation)
+    holes.count(facts, group, current, at)
+    facts.move(group, at, GroupState.COMPLETING, "join phase completed", "exact")
+    emit(facts, group, current)
+
+
+def _let_in(facts: Facts, group: Group, generation: int) -> None:
+    """Who joined since the generation before is in this one."""
     for member in group.members.values():
         if member.generation_first < 0:
             member.generation_first = generation
             sure: Certainty = "exact" if member.unknown_since_at_ms < 0 else "provisional"
             facts.emit_member(group, member, member.joined_at_ms, sure)
-    facts.move(group, at, GroupState.COMPLETING, "join phase completed", "exact")
-    emit(facts, group, current)
 
 
 def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
     current, generation = group.rebalance, event.generation_id
     if current is None or current.generation_after != generation:
-        current = unseen(facts, group, generation, at)
+        if current is None or group.state != GroupState.PREPARING or generation != current.generation_before + 1:
+            holes.note(facts, group, generation - 1, at)
+            current = unseen(facts, group, generation, at)
         current.generation_after = group.generation = generation
         current.size = _count(event)
+        _let_in(facts, group, generation)
     if event.member_id:
         current.leader = group.leader = event.member_id
         if event.member_id not in group.members:
@@ -211,6 +226,8 @@ def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
             if member is not None:
                 member.generation_first = generation
                 facts.emit_member(group, member, at, "inferred")
+        holes.prove(facts, group, event.member_id)
+        holes.count(facts, group, current, at)
     # It is Stable when what was received is stored, which no line says: some ms later, on a slow disk 100.
     become_stable(facts, group, current, at, "inferred")
     emit(facts, group, current)
@@ -229,7 +246,10 @@ def _on_empty(facts: Facts, group: Group, event: Event, at: float) -> None:
         return
     current = group.rebalance
     if current is None or group.state != GroupState.PREPARING or generation != current.generation_before + 1:
+        holes.note(facts, group, generation - 1, at)
         current = unseen(facts, group, generation, at)
+    if current.cause is not None:
+        holes.end_named(facts, group, current.cause)
     become_empty(facts, group, current, generation, at)
 
 
@@ -252,16 +272,12 @@ def unseen(facts: Facts, group: Group, generation: int, at: float) -> Rebalance:
     """A rebalance of which only the end is told: it began between what was said last and then."""
     if group.generation >= 0 and generation != group.generation + 1:
         facts.divergences += 1
-    since = (
-        group.said.shown_at_ms
-        if 0 <= group.said.shown_at_ms < at and group.loaded_at_ms <= group.said.shown_at_ms
-        else NEVER
-    )
+    since = holes.last_state_at(group, at)
     began = since if since >= 0 else at
     remember(group)
     cause = Cause(began, "unknown", certainty="unknown", by=at if since >= 0 else None, named=True)
     group.rebalance = Rebalance(
-        generation - 1, began, cause, told_from=group.told_state, unrequested=True, settled=True
+        generation - 1, began, cause, told_from=group.told_state, unrequested=True, settled=True, began_unseen=since < 0
     )
     if group.state != GroupState.UNKNOWN:
         facts.move(group, at, GroupState.UNKNOWN, "not seen to begin", "unknown")
@@ -417,3 +433,8 @@ _BY_SENTENCE: dict[str, Callable[[Facts, Group, Event, float], None]] = {
     "group_unloaded": _on_unloaded,
 }
 """What each sentence does. `pending_member_removed` is about an id that nobody joined with; `other` is for people."""
+
+_OF_A_STATE = frozenset(
+    {"preparing_rebalance", "stabilized", "assignment_received", "group_empty", "group_dead", "group_loaded"}
+)
+"""Sentences that say in which state the group is."""

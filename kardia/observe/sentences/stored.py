@@ -42,6 +42,7 @@ def on_group_record(facts: Facts, event: Event, at: float) -> None:
             group.stored = Stored(generation, str(detail.get("leader") or ""), ids)
         group.said.listed_at_ms = max(group.said.listed_at_ms, at)
     group.said.shown_at_ms = max(group.said.shown_at_ms, at)
+    group.said.state_at_ms = max(group.said.state_at_ms, at)
 
 
 def _on_empty(facts: Facts, group: Group, generation: int, at: float) -> None:
@@ -179,4 +180,5 @@ def _restart(facts: Facts, group: Group, at: float) -> None:
     naming.end_others(facts, group, (), at)
     facts.move(group, at, GroupState.DEAD, "generation restarted", "provisional")
     lines.lose(facts, group, at, "generation restarted")
-    group.generation, group.said.shown_at_ms, group.said.listed_at_ms, group.stored = -1, NEVER, NEVER, None
+    group.generation, group.stored = -1, None
+    group.said.shown_at_ms = group.said.state_at_ms = group.said.listed_at_ms = NEVER

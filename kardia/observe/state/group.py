@@ -265,6 +265,9 @@ class Join(Compact):
     """The earliest that it took effect, and `done_by` the latest, where a broker was slow to handle it (`handling`);
     None where it did so at the end of its handling, or most likely so (`Facts.loads_classes`)."""
     done_by: float | None = None
+    first_seen: bool = False
+    """Whether it may have been a member before: nothing of it had been read, and it asked with an id that was handed
+    out where nothing was."""
 
     @property
     def may_be_earlier(self) -> bool:
@@ -338,6 +341,9 @@ class Rebalance(Compact):
     """Whether only sentences or records tell of it (`sentences`): who joined when is not known then."""
     size: int = -1
     """Members of the new generation, as far as one of those says so."""
+    began_unseen: bool = False
+    """Whether it had begun before anything that was read: `started_at_ms` is only when it was first seen to be under
+    way."""
 
 
 MAX_SAID_ENDS = 1_000
@@ -352,6 +358,9 @@ class Told(Compact):
     """What it is after a load; None where that is not known."""
     shown_at_ms: float = NEVER
     """Last sentence or record that showed it as it is held."""
+    state_at_ms: float = NEVER
+    """The last of them that says in which state it is: a rebalance that is not seen to begin began since then. Those
+    about a member do not, for they stand before or behind the begin of the rebalance that they lead to."""
     listed_at_ms: float = NEVER
     """Last record that listed its members, or none."""
     sampled_at_ms: float = NEVER

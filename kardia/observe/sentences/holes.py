@@ -1,0 +1,94 @@
+"""Where sentences of the coordinator are missing: a generation that does not follow from the one before shows it.
+
+An excerpt, a log that lost lines, or one that was rotated away tells of generation 63 and then of 70. What lay between
+is not read: it is neither under way still nor known to have failed, and who was a member before need not be one.
+"""
+
+from __future__ import annotations
+
+from kardia.kafka.states import GroupState
+from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger import costs
+from kardia.observe.ledger.ledger import emit
+from kardia.observe.sentences import naming, reasons
+from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
+
+NOT_READ = "not read"
+"""Cause of the change to Unknown where a hole begins."""
+
+_LEAVES = frozenset({"member_left", "poll_timeout", "removed_by_admin"})
+
+
+def last_state_at(group: Group, at: float) -> float:
+    """When its state was last told before an instant; NEVER if nothing has told it, or a load was since."""
+    since = group.said.state_at_ms
+    return since if 0 <= since < at and group.loaded_at_ms <= since else NEVER
+
+
+def note(facts: Facts, group: Group, generation: int, at: float) -> None:
+    """A sentence of `at` says that the group was in a generation: if what was read does not lead there, it has a
+    hole since its state was told before."""
+    current = group.rebalance
+    is_open = current is not None and group.state == GroupState.PREPARING and current.joined_at_ms < 0
+    expected = current.generation_before if current is not None and is_open else group.generation
+    if group.generation < 0 or generation == expected:
+        return
+    facts.divergences += 1
+    since = last_state_at(group, at)
+    if current is not None and is_open and generation > current.generation_before and since >= 0:
+        _close(facts, group, current, since, at)
+    group.membership_complete, group.generation = False, -1
+    costs.forget_assignment(group)
+    # Of the one before nothing is known but that it was over: nothing follows from it.
+    group.rebalance = Rebalance(generation - 1, NEVER, joined_at_ms=since, generation_after=generation)
+    if group.state != GroupState.UNKNOWN:
+        facts.move(group, since if since >= 0 else at, GroupState.UNKNOWN, NOT_READ, "unknown", at)
+    group.generation = generation
+    for member in group.members.values():
+        _doubt(facts, group, member, at)
+
+
+def _close(facts: Facts, group: Group, current: Rebalance, since: float, by: float) -> None:
+    """A rebalance of which the end was not read was over between two instants, as a later generation shows."""
+    current.joined_at_ms, current.over_by = max(since, current.started_at_ms), by
+    current.generation_after = current.generation_before + 1
+    emit(facts, group, current)
+
+
+def _doubt(facts: Facts, group: Group, member: Member, at: float) -> None:
+    """Whether somebody is a member still is not known."""
+    if member.unknown_since_at_ms < 0:
+        member.unknown_since_at_ms = at
+        facts.emit_member(group, member, member.joined_at_ms, "unknown")
+
+
+def prove(facts: Facts, group: Group, member_id: str) -> None:
+    """A sentence names somebody as a member, of whom that was not known any more."""
+    member = group.members.get(member_id)
+    if member is not None and member.unknown_since_at_ms >= 0:
+        member.unknown_since_at_ms = NEVER
+        facts.emit_member(group, member, member.joined_at_ms, "inferred")
+
+
+def count(facts: Facts, group: Group, current: Rebalance, at: float) -> None:
+    """The number of members that a sentence tells of a new generation: if it is that of those who surely are in it, its
+    leader and who joined in it, nobody else is, of whom a hole has made that unknown."""
+    sure = {one.member_id for one in group.members.values() if one.generation_first == current.generation_after}
+    sure |= {current.leader} & group.members.keys()
+    if len(sure) != current.size:
+        return
+    for member in list(group.members.values()):
+        if member.member_id not in sure and member.unknown_since_at_ms >= 0:
+            naming.end_unseen(facts, group, member, at)
+
+
+def end_named(facts: Facts, group: Group, cause: Cause) -> None:
+    """Who is named as gone by the reason of a rebalance is, also where the sentence about that end was not read."""
+    member_id = cause.member_id
+    if not member_id or (member_id not in group.members and member_id in group.ended):
+        return
+    if cause.trigger == "session_expired":
+        naming.end(facts, group, member_id, cause.at, "session_expired", cause.certainty)
+    elif cause.trigger in _LEAVES:
+        why, certainty, words = reasons.why_it_left(cause.reason)
+        naming.end(facts, group, member_id, cause.at, why, certainty, words, told=False)
