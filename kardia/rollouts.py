@@ -3,8 +3,9 @@
 What it looks like from outside: members of before leave by themselves, one after another, and others come in their
 place, who stay. So a roll-out is a run of rebalances in which (1) each began because a member left by itself, because
 one joined or came back under its static id, or because a cooperative assignor took its second step; (2) nobody who came
-during the run went again: that is a crash loop; (3) two or more of before went, and as many came, to one. Names play no
-part: pods of a deployment share a client.id, and their hosts change. Pure; reads no clock.
+during the run went again: that is a crash loop; (3) two or more of before went, and as many came, to one; (4) who came
+speaks what those of before spoke, else the group moves between the protocols. Names play no part: pods of a deployment
+share a client.id, and their hosts change. Pure; reads no clock.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Life(NamedTuple):
     joined_at_ms: int
     ended_at_ms: int | None
     end_cause: str | None
+    protocol: str | None = None
+    """What it spoke; None where that is not asked for."""
 
 
 class Step(NamedTuple):
@@ -110,6 +113,8 @@ def _judged(run: Sequence[Step], lives: Sequence[Life]) -> RollOut | None:
     if any(life.end_cause not in WENT or life.joined_at_ms >= from_ms for life in ended):
         return None
     if len(ended) < GONE_MIN or abs(len(ended) - len(came)) > UNEVEN_MAX:
+        return None
+    if {life.protocol for life in ended} != {life.protocol for life in came}:
         return None
     gone = sorted(ended, key=lambda life: life.ended_at_ms or 0)
     return RollOut(tuple(run), tuple(life.member_id for life in gone), tuple(life.member_id for life in came))

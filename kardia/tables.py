@@ -262,8 +262,9 @@ REBALANCES = Table(
         _l("member_seconds_lost", "sum over members of the time from the start to their assignment, in seconds"),
         _l(
             "partition_seconds_lost",
-            "sum over partitions of the time without a reader from the start to the assignment, in seconds; null while "
-            "it lasts, and where the assignments or the assignor are not known",
+            "sum over partitions of the time without a reader from the start to the assignment, in seconds; of what a "
+            "classic member had that was evicted, since that was last heard; null while it lasts, and where the "
+            "assignments or the assignor are not known",
         ),
         _l(
             "broker_slow_ms",

@@ -183,8 +183,14 @@ def rebalance_href(row: Any, began_ms: int) -> str:
 def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
     """A rebalance with its cause, phases, and whom it waited for."""
     ended_ms = row.completed_at_ms
-    if ended_ms is None and not freshness.stale:
+    # Of a classic one: its end was not read, and a later generation shows that it is over.
+    ended_unread = ended_ms is None and row.joined_at_ms is not None and bool(row.completed_bound_ms)
+    running = ended_ms is None and not ended_unread
+    if running and not freshness.stale:
         ended_ms = freshness.now_ms
+    # How long it lasted is not known where it had begun before anything that was read.
+    since_ms = None if row.began_unseen else row.started_at_ms
+    joined_ms = None if ended_unread else row.joined_at_ms
     found = columns("rebalances", row)
     found["stragglers"] = [dict(entry) for entry in row.stragglers or ()]
     began_ms = row.started_at_ms
@@ -193,11 +199,11 @@ def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
         "href": rebalance_href(row, began_ms),
         **found,
         "caused_by_href": None if because_ms is None else rebalance_href(row, because_ms),
-        "running": row.completed_at_ms is None,
+        "running": running,
         "or_later": or_later(row.at_bound_ms),
         "completed_or_later": "" if row.completed_at_ms is None else or_later(row.completed_bound_ms),
-        "duration_ms": None if ended_ms is None else max(0, ended_ms - row.started_at_ms),
-        "join_ms": None if row.joined_at_ms is None else row.joined_at_ms - row.started_at_ms,
+        "duration_ms": None if ended_ms is None or since_ms is None else max(0, ended_ms - since_ms),
+        "join_ms": None if joined_ms is None or since_ms is None else joined_ms - since_ms,
         "sync_ms": None
         if row.joined_at_ms is None or row.completed_at_ms is None
         else row.completed_at_ms - row.joined_at_ms,

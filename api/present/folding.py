@@ -183,8 +183,10 @@ class Fold:
         if _closes(before, row, "completed_at_ms"):
             cluster.rebalances[row.trigger] += 1
             group.rebalances[row.trigger] += 1
-            cluster.rebalance_ms.add(row.completed_at_ms - row.started_at_ms, row.completed_at_ms)
-            group.member_seconds_lost += row.member_seconds_lost or 0
+            if not row.began_unseen:  # else it is not known how long it lasted
+                cluster.rebalance_ms.add(row.completed_at_ms - row.started_at_ms, row.completed_at_ms)
+            if row.member_seconds_lost is not None:
+                group.member_seconds_lost += row.member_seconds_lost
 
     def _on_prediction(self, cluster: ClusterView, row: Any) -> None:
         stands, before = self.view.standing["predictions"].fold(row)

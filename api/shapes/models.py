@@ -120,8 +120,8 @@ class _Rebalance(_Href):
     or_later: str = Field(description="of its start: " + OR_LATER)
     completed_or_later: str = Field(description="the same of `completed_bound_ms`")
     caused_by_href: str | None = Field(description="where the rebalance is that this one follows from")
-    duration_ms: int | None = Field(description="so far, if it is running")
-    join_ms: int | None = Field(description="length of the join phase")
+    duration_ms: int | None = Field(description="so far, if it is running; null where its begin or its end is not read")
+    join_ms: int | None = Field(description="length of the join phase; null where its begin or its end is not read")
     sync_ms: int | None = Field(description="from the new generation to the leader's assignment")
 
 

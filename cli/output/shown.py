@@ -120,7 +120,9 @@ def group(row: Answer, members: list[Answer] | None = None) -> RenderableType:
     ]
     if last is not None:
         who = words.name(last["trigger_client_id"] or last["trigger_member_id"] or "unknown")
-        lasted = "under way" if last["running"] else f"{words.span(last['duration_ms'] or 0)} long"
+        length_ms = last["duration_ms"]
+        lasted = "of unknown length" if length_ms is None else f"{words.span(length_ms)} long"
+        lasted = "under way" if last["running"] else lasted
         lines.append(
             Text(
                 f"Last rebalance {words.instant(last['started_at_ms'])}, {lasted}: {words.name(last['trigger'])}, {who}"

@@ -26,14 +26,17 @@ def beforehand(material: Material, life: Row) -> str:
     if found is None:
         was_heard = life["session_timeout_ms"] is not None and bool(life["fault_signs"])
         return "This had not been predicted." if was_heard else ""
-    off = _off(found["error_ms"] or 0, life["at_bound_ms"] or 0)
     said = words.clock(found["predicted_at_ms"], life["ended_at_ms"])
-    return f"This was predicted at {said}, {words.span(found['lead_ms'] or 0)} ahead, {off}."
+    lead_ms, error_ms = found["lead_ms"], found["error_ms"]
+    lead = "" if lead_ms is None else f", {words.span(lead_ms)} ahead"
+    off = "" if error_ms is None else f", {_off(error_ms, life['at_bound_ms'])}"
+    return f"This was predicted at {said}{lead}{off}."
 
 
-def _off(error_ms: int, bound_ms: int) -> str:
-    """How right a prediction was of an end that came `error_ms` after what it said, or up to `bound_ms` later."""
-    bound_ms = bound_ms if bound_ms > words.BOUND_SHOWN_MS else 0
+def _off(error_ms: int, at_bound_ms: int | None) -> str:
+    """How right a prediction was of an end that came `error_ms` after what it said, or up to `at_bound_ms` later, None
+    if nothing says how much."""
+    bound_ms = 0 if at_bound_ms is None or at_bound_ms <= words.BOUND_SHOWN_MS else at_bound_ms
     ends = sorted((abs(error_ms), abs(error_ms + bound_ms)))
     if ends[1] == 0:
         return "right to the millisecond"

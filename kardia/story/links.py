@@ -9,6 +9,7 @@ from __future__ import annotations
 from kardia.kafka.sessions import POLL_INTERVAL_MS
 from kardia.story import lives, words
 from kardia.story.facts import Material, Row
+from kardia.story.lasted import has_epochs, over_unread_by_ms
 
 RETURN_MAX_MS = POLL_INTERVAL_MS
 """A client that comes back later than that did not cause what came before."""
@@ -49,7 +50,8 @@ def before(material: Material, row: Row) -> Link:
 def _after_load(material: Material, row: Row, previous: Row | None) -> Link:
     """A coordinator loaded the group a moment before: members that find it again join again, and sessions ran anew."""
     at_ms = row["started_at_ms"]
-    since_ms = max(at_ms - LOADED_WITHIN_MS, previous["completed_at_ms"] or 0 if previous is not None else 0)
+    over_ms = None if previous is None else previous["completed_at_ms"]
+    since_ms = at_ms - LOADED_WITHIN_MS if over_ms is None else max(at_ms - LOADED_WITHIN_MS, over_ms)
     for change in reversed(material.transitions):
         if change["cause"] == "coordinator_loaded" and since_ms <= change["at_ms"] <= at_ms:
             after = words.span(at_ms - change["at_ms"])
@@ -60,11 +62,29 @@ def _after_load(material: Material, row: Row, previous: Row | None) -> Link:
 def _interrupts(row: Row, previous: Row | None) -> Link:
     if previous is None:
         return NONE
+    if not has_epochs(row) and not has_epochs(previous):
+        unread = _unread_between(row, previous)
+        if unread:
+            return unread, ()
     over_ms, at_ms = previous["completed_at_ms"], row["started_at_ms"]
     if over_ms is not None and over_ms <= at_ms:
         return NONE
     began = words.clock(previous["started_at_ms"], at_ms)
     return f" It interrupts the one before: that began at {began} and was not over yet.", ()
+
+
+def _unread_between(row: Row, previous: Row) -> str:
+    """What was not read between two rebalances, as their generations show; empty where the one led to the other."""
+    reached, before = previous["generation_after"], row["generation_before"]
+    began = words.clock(previous["started_at_ms"], row["started_at_ms"])
+    parts = []
+    if over_unread_by_ms(previous) is not None:
+        parts.append(f"the end of the rebalance that began at {began} was not read")
+    if reached is not None and before > reached:
+        parts.append(f"nothing was read of what led from generation {reached} to generation {before}")
+    elif reached is None and before != previous["generation_before"]:
+        parts.append(f"what became of the rebalance that began at {began} was not read")
+    return f" Before it, {words.listing(parts)}." if parts else ""
 
 
 def _silent_since(material: Material, row: Row, previous: Row | None) -> Link:
@@ -73,13 +93,14 @@ def _silent_since(material: Material, row: Row, previous: Row | None) -> Link:
     life = material.life_at(member_id, row["started_at_ms"])
     if previous is None or previous["completed_at_ms"] is None or life is None or life["ended_at_ms"] is None:
         return NONE
-    waits = {entry["member_id"]: entry["waited_ms"] or 0 for entry in previous["stragglers"] or ()}
+    waits = {entry["member_id"]: entry["waited_ms"] for entry in previous["stragglers"] or ()}
     if member_id not in waits and member_id != previous["trigger_member_id"]:
         return NONE
     sign_ms = _last_sign_ms(material, life)
     if sign_ms is None or sign_ms > previous["completed_at_ms"] + SAME_SILENCE_MS:
         return NONE
-    waited = f", which had waited {words.span(waits[member_id])} for it" if waits.get(member_id, 0) >= 1_000 else ""
+    waited_ms = waits.get(member_id)
+    waited = "" if waited_ms is None or waited_ms < 1_000 else f", which had waited {words.span(waited_ms)} for it"
     began = words.clock(previous["started_at_ms"], row["started_at_ms"])
     return f" It had given no sign of life since the rebalance of {began}{waited}.", ()
 
@@ -122,10 +143,13 @@ def _comes_back(material: Material, row: Row, earlier: list[Row]) -> Link:
 
 
 def _second_step(row: Row, previous: Row | None) -> Link:
-    if previous is None or "cooperative" not in (previous["protocol_name"] or ""):
+    if previous is None or "cooperative" not in str(previous["protocol_name"]):
         return NONE
-    after_ms = row["started_at_ms"] - (previous["completed_at_ms"] or row["started_at_ms"])
-    if row["trigger"] not in ("leader_rejoined", "metadata_changed") or not 0 <= after_ms <= SECOND_STEP_MAX_MS:
+    over_ms = previous["completed_at_ms"]
+    if row["trigger"] not in ("leader_rejoined", "metadata_changed") or over_ms is None:
+        return NONE
+    after_ms = row["started_at_ms"] - over_ms
+    if not 0 <= after_ms <= SECOND_STEP_MAX_MS:
         return NONE
     return (
         f" It follows {words.span(after_ms)} after the one before, whose assignor is cooperative: members rejoin when "

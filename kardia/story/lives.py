@@ -17,17 +17,28 @@ POLL_SIGNS = {
 }
 
 
+FIRST_SEEN = "first seen"
+
+_CAME = {
+    FIRST_SEEN: "was first seen: it had joined before, where nothing was read",
+    "listed": "was first named here: when it joined was not read",
+    "coordinator_loaded": "was a member already when a coordinator loaded the group: when it joined was not read",
+}
+"""Words for the cause of a beginning that is not that of the membership, only of what is known of it."""
+
+
 def joined(material: Material, life: Row) -> Sentence:
     """It became a member, or was first seen as one."""
     member_id, at_ms = life["member_id"], life["joined_at_ms"]
     transition = material.transition(at_ms, "Member", member_id)
     who = f"{material.who(member_id)} ({material.identity(member_id)})"
     if transition is None:
-        text = f"{who} was first seen: it had joined before, where nothing was read."
-        return Sentence(at_ms, "joined", text, "inferred", (member_id,), evidence.of_row("members"))
-    text = f"{who} joined."
-    if transition["cause"] == "listed" and not transition["at_bound_ms"]:
-        text = f"{who} was first named here: when it joined was not read."
+        return Sentence(
+            at_ms, "joined", f"{who} {_CAME[FIRST_SEEN]}.", "inferred", (member_id,), evidence.of_row("members")
+        )
+    cause = transition["cause"]
+    bounded = cause == "listed" and transition["at_bound_ms"]
+    text = f"{who} joined." if bounded else f"{who} {_CAME.get(cause, 'joined')}."
     came = words.between("It came", at_ms, transition["at_bound_ms"])
     if transition["cause"] == "static_replaced":
         before = [
@@ -150,9 +161,11 @@ def _last_poll(material: Material, life: Row) -> str:
             sign = POLL_SIGNS.get(row["poll_evidence"], "nothing")
             bound_ms = row["poll_error_bound_ms"]
             bound = f"; the poll was at most {words.span(bound_ms)} earlier" if bound_ms else ""
+            known_ms = interval_ms if row["poll_interval_ms"] is None else row["poll_interval_ms"]
+            interval = "not known" if known_ms is None else words.span(known_ms)
             return (
                 f"Last sign of a poll: {sign} at {words.clock(row['last_poll_at_ms'], at_ms)}{bound}; "
-                f"its poll interval is {words.span(row['poll_interval_ms'] or interval_ms or 0)}."
+                f"its poll interval is {interval}."
             )
     predicted = foretold.came_true(material, life, "poll")
     if predicted is not None and interval_ms is not None:
@@ -213,7 +226,7 @@ def _join_timeout(material: Material, life: Row) -> str:
 
 
 def _static_replaced(material: Material, life: Row) -> str:
-    static = words.name(life["group_instance_id"] or "")
+    static = words.name(str(life["group_instance_id"]))
     who, refused = material.who(life["member_id"]), _fenced_later(material, life)
     if refused is not None:
         at = words.clock(refused["at_ms"], life["ended_at_ms"])

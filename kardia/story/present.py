@@ -6,11 +6,12 @@ not, what is left is told for the instant asked about, and it is said that the t
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from kardia.statuses import UNSEEN, shown
 from kardia.story import evidence, foretold, lives, moving, spoken, words
 from kardia.story.facts import Material, Row, Sentence
+from kardia.story.lasted import began_unseen, has_epochs, over_unread_by_ms, waited
 
 MEMBERS_MAX = 10
 """Members whose deadlines are told one by one, the least margin first."""
@@ -31,11 +32,10 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     """State of the group at an instant, since when, and who was in it."""
     changes = [row for row in material.transitions if row["entity"] == "group" and row["at_ms"] <= at_ms]
     there = members_at(material, at_ms)
-    names = words.listing([material.who(life["member_id"]) for life in there])
-    who = f"{words.count(len(there), 'member')}: {names}" if there else "no members"
+    who = _who(material, at_ms, there, changes[-1] if changes else None)
     if not changes:
         # That nobody is known is not that nobody is there.
-        known = f"the state of the group at this instant; {who}" if there else "the group at this instant"
+        known = f"the state of the group at this instant;{who[1:]}" if there else "the group at this instant"
         return Sentence(at_ms, kind, f"Nothing is known of {known}.", "unknown")
     last = changes[-1]
     number = spoken.number_at(material, at_ms, last)
@@ -45,17 +45,61 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     if ahead is not None:
         text = (
             f"The group was {words.name(ahead['group_state'])}{generation} since {words.clock(_seen_by(ahead), at_ms)} "
-            f"or before, {who}. Who began the rebalance is known when it is over: a JoinGroup is logged with its "
+            f"or before{who}. Who began the rebalance is known when it is over: a JoinGroup is logged with its "
             f"answer.{waits}"
         )
         return Sentence(at_ms, kind, text, "provisional", member_ids)
     since = words.clock(last["at_ms"], at_ms)
+    if last["to_state"] == "Unknown":
+        text = f"The state of the group is not known since {since}{who}.{_under_way(material, at_ms)}"
+        return Sentence(at_ms, kind, text, last["certainty"], member_ids, evidence.of(last))
     unsure = {"inferred": " (Inferred.)", "provisional": " (This may change.)", "unknown": " (Not sure.)"}
     text = (
-        f"The group was {words.name(last['to_state'])}{generation} since {since}, {who}.{_under_way(material, at_ms)}"
+        f"The group was {words.name(last['to_state'])}{generation} since {since}{who}.{_under_way(material, at_ms)}"
         f"{waits}{unsure.get(last['certainty'], '')}"
     )
     return Sentence(at_ms, kind, text, last["certainty"], member_ids, evidence.of(last))
+
+
+def _who(material: Material, at_ms: int, there: list[Row], last: Row | None) -> str:
+    """Who was in the group at an instant, as far as it is known: a hole leaves open whether those of before still are,
+    and a sentence may count more members than are named."""
+    sure = [life for life in there if not _is_doubtful(life)]
+    maybe = [material.who(life["member_id"]) for life in there if _is_doubtful(life)]
+    names = words.listing([material.who(life["member_id"]) for life in sure])
+    counted = None if last is None or last["to_state"] not in SETTLING else _counted(material, at_ms, last)
+    if counted is not None and counted > len(sure):
+        known = f"of whom {len(sure)} {_are(sure)} known: {names}" if sure else "none known by name"
+        who = f", {words.count(counted, 'member')}, {known}"
+    elif sure:
+        who = f", {words.count(len(sure), 'member')}: {names}"
+    elif last is not None and last["to_state"] in ("Empty", "Dead"):
+        who = ", no members"
+    else:
+        who = ", no member known"
+    still = f"; whether {words.listing(maybe)} {_are(maybe)} still there was not read"
+    return who + still * bool(maybe)
+
+
+def _are(some: Sequence[object]) -> str:
+    return "is" if len(some) == 1 else "are"
+
+
+SETTLING = ("Stable", "CompletingRebalance")
+"""States of a classic group in which its members are those that its generation began with."""
+
+
+def _counted(material: Material, at_ms: int, last: Row) -> int | None:
+    """Members of the generation at an instant, as the rebalance that led to it counts them."""
+    for row in reversed(material.rebalances):
+        if row["started_at_ms"] <= at_ms and row["generation_after"] is not None and not has_epochs(row):
+            return row["members_after"] if row["generation_after"] == last["generation_id"] else None
+    return None
+
+
+def _is_doubtful(life: Row) -> bool:
+    """Whether it is not known if somebody is a member still: he was one before a hole."""
+    return bool(life["ended_at_ms"] is None and life["certainty"] == "unknown")
 
 
 def _ahead(material: Material, at_ms: int, last: Row) -> Row | None:
@@ -89,18 +133,21 @@ def _under_way(material: Material, at_ms: int) -> str:
     for row in reversed(material.rebalances):
         if row["started_at_ms"] > at_ms:
             continue
-        over_ms = row["completed_at_ms"]
+        over_ms, unread_ms = row["completed_at_ms"], over_unread_by_ms(row)
         if over_ms is not None and over_ms <= at_ms:
             return ""
-        lasted = words.span(at_ms - row["started_at_ms"])
+        if unread_ms is not None:
+            began, by = words.clock(row["started_at_ms"], at_ms), words.clock(unread_ms, at_ms)
+            return f" The rebalance that began at {began} was over by {by}: when was not read."
+        lasted = "at least " * began_unseen(row) + words.span(at_ms - row["started_at_ms"])
         if over_ms is None:
-            return f" A rebalance had been under way for {lasted}."
-        waited = [
+            return f" A rebalance had been under way for {lasted}.{waited(material, row)}"
+        awaited = [
             material.who(entry["member_id"], entry["client_id"])
             for entry in row["stragglers"] or ()
-            if row["started_at_ms"] + (entry["waited_ms"] or 0) > at_ms
+            if entry["waited_ms"] is not None and row["started_at_ms"] + entry["waited_ms"] > at_ms
         ]
-        still = f" and waited for {words.listing(waited)}" if waited else ""
+        still = f" and waited for {words.listing(awaited)}" if awaited else ""
         known = f" (known from {words.clock(row['known_at_ms'], at_ms)} on)" if row["known_at_ms"] > at_ms else ""
         left = words.span(over_ms - at_ms)
         return f" A rebalance had been under way for {lasted}{still}; it was over {left} later{known}."
@@ -182,7 +229,8 @@ def _warnings(material: Material, at_ms: int, members: Collection[str] | None) -
     found = []
     for row in material.predictions:
         over_ms = row["outcome_at_ms"]
-        is_open = row["predicted_at_ms"] <= at_ms and (row["outcome"] == "open" or (over_ms or 0) > at_ms)
+        is_open = row["predicted_at_ms"] <= at_ms
+        is_open = is_open and (row["outcome"] == "open" or (over_ms is not None and over_ms > at_ms))
         if not is_open or (members is not None and row["member_id"] not in members):
             continue
         who = material.who(row["member_id"], row["client_id"])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from kardia.story import evidence, links, spoken, words
+from kardia.story import evidence, lasted, links, spoken, words
 from kardia.story.facts import Material, Row, Sentence
+from kardia.story.lasted import has_epochs
 
-WAITED_MIN_MS = 1
-"""A wait shorter than that is none: the member came in the same millisecond."""
-
-SECOND_JOIN = "need to re-join with the given member-id"
+SECOND_JOIN = ("need to re-join with the given member-id", "rebalance failed due to MemberIdRequiredException")
 """Words of every Java client that joins: the second step of the hand-out of its id (KIP-394), not a reason."""
 
 _BEGAN = {
@@ -41,15 +39,17 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     if alone and member_id:
         who = f"{who} ({material.identity(member_id)})"
     trigger = _words_of(material, row).format(who=who)
-    given = row["reason"] or ""
+    given = row["reason"]
     is_told = material.end_that_began(row) is not None  # by the sentence about that end
     is_reason = given and not given.startswith(SECOND_JOIN) and not is_told
-    reason = words.stopped(f" Its own words: {words.quoted(given)}") if is_reason else ""
+    # Without a trigger it is the coordinator's reason for it, else what the client said.
+    whose = "The coordinator's words" if row["trigger"] == "unknown" else "Its own words"
+    reason = words.stopped(f" {whose}: {words.quoted(given)}") if is_reason else ""
     certainty = _certainty(material, row)
     bounds = "" if is_told else words.between(" It began", at_ms, row["at_bound_ms"], row["trigger"])
     link, linked = links.before(material, row)
     before = row["members_before"]
-    many = f", {words.count(before, 'member')}" if before else ""
+    many = f", {words.count(before, 'member')}" if before else ""  # not known, or a group without any
     if has_epochs(row):
         was = f"epoch {row['generation_before']} to {row['generation_after']}{many}"
         found = evidence.of(_at(material, at_ms)) or evidence.of_row("rebalances")
@@ -58,6 +58,8 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
         found = evidence.of(material.transition(at_ms, "PreparingRebalance")) or evidence.of_row("rebalances")
     doubt = _unsure(row["trigger"], certainty)
     text = f"A rebalance began ({was}): {trigger}.{reason}{bounds}{doubt}{link}"
+    if lasted.began_unseen(row):
+        text = f"A rebalance was under way ({was}): when it had begun, and by what, was not read.{reason}{link}"
     members = tuple(dict.fromkeys([*([member_id] if member_id else []), *linked]))
     return Sentence(at_ms, "rebalance_began", text, certainty, members, found)
 
@@ -73,7 +75,7 @@ def _words_of(material: Material, row: Row) -> str:
 def ended(material: Material, row: Row) -> Sentence | None:
     """It was over: phases, waits, cost; None while it lasts (`present` tells of it)."""
     began_ms, joined_ms, at_ms = row["started_at_ms"], row["joined_at_ms"], row["completed_at_ms"]
-    if joined_ms is None and not has_epochs(row):
+    if joined_ms is None and at_ms is None:
         return None
     member_ids = tuple(entry["member_id"] for entry in row["stragglers"] or ())
     if at_ms is None:
@@ -81,32 +83,28 @@ def ended(material: Material, row: Row) -> Sentence | None:
     if row["members_after"] == 0:
         unit = "epoch" if has_epochs(row) else "generation"
         text = f"The group became empty ({unit} {row['generation_after']}): no member is left."
+        text += lasted.waited(material, row)
         emptied = material.transition(at_ms, "Empty")
         sure = str((emptied or row)["certainty"])
         found = evidence.of(emptied) or evidence.of_row("rebalances")
         return Sentence(at_ms, "rebalance_ended", text, sure, member_ids, found)
+    many = row["members_after"]
     if has_epochs(row):
+        came = "members" if many is None else words.count(many, "member")
         text = (
-            f"The rebalance was over after {words.span(at_ms - began_ms)}: "
-            f"{words.count(row['members_after'] or 0, 'member')} had come to epoch {row['generation_after']}."
-            f"{waited(material, row)}{_moved(row)}"
+            f"The rebalance was over after {words.span(at_ms - began_ms)}: {came} had come to epoch "
+            f"{row['generation_after']}.{lasted.waited(material, row)}{_moved(row)}"
         )
         return Sentence(at_ms, "rebalance_ended", text, row["certainty"], member_ids, evidence.of_row("rebalances"))
-    phases = f"join phase {words.span(joined_ms - began_ms)}, sync phase {words.span(at_ms - joined_ms)}"
+    with_members = "" if many is None else f" with {words.count(many, 'member')}"
     text = (
-        f"The rebalance was over after {words.span(at_ms - began_ms)} ({phases}): generation {row['generation_after']}"
-        f" with {words.count(row['members_after'] or 0, 'member')}{_chosen(material, row)}."
-        f"{waited(material, row)}{_cost(row)}{_slow(row)}"
+        f"The rebalance was over{lasted.length(row)}: generation {row['generation_after']}{with_members}"
+        f"{_chosen(material, row)}.{lasted.waited(material, row)}{lasted.cost(row)}{_slow(row)}"
     )
-    found = evidence.of(
-        material.transition(joined_ms, "CompletingRebalance"), _after(material, "Stable", at_ms)
-    ) or evidence.of_row("rebalances")
-    return Sentence(at_ms, "rebalance_ended", text, "exact", member_ids, found)
-
-
-def has_epochs(row: Row) -> bool:
-    """Whether a rebalance is one of a group that has epochs: one of the consumer, share or streams protocol."""
-    return row.get("protocol") not in (None, "classic")
+    completing = None if joined_ms is None else material.transition(joined_ms, "CompletingRebalance")
+    found = evidence.of(completing, _after(material, "Stable", at_ms)) or evidence.of_row("rebalances")
+    sure = "exact" if lasted.is_exact(row) else "inferred"
+    return Sentence(at_ms, "rebalance_ended", text, sure, member_ids, found)
 
 
 def _at(material: Material, at_ms: int) -> Row | None:
@@ -128,32 +126,6 @@ def _slow(row: Row) -> str:
     return f" The broker took up to {words.span(slow_ms)} for a request meanwhile." if slow_ms else ""
 
 
-def waited(material: Material, row: Row) -> str:
-    """Whom it waited for and how long; those who never came first."""
-    piece = spoken.piece(row.get("protocol"))
-    entries = [entry for entry in row["stragglers"] or () if (entry["waited_ms"] or 0) >= WAITED_MIN_MS]
-    unused = [_wait(material, entry, piece) for entry in entries if entry.get("pending")]
-    gone = [_wait(material, entry, piece) for entry in entries if not entry["joined"] and not entry.get("pending")]
-    came = [_wait(material, entry, piece) for entry in entries if entry["joined"]]
-    text = f" It waited in vain for {words.listing(gone)}: dropped." if gone else ""
-    if unused:
-        text += f" It waited for ids that had been handed out and that nobody joined with: {words.listing(unused)}."
-    return text + (f" It waited for {words.listing(came)}." if came else "")
-
-
-def _cost(row: Row) -> str:
-    """What it cost: the number of the ledger, which the page, the API and the metrics show as well."""
-    lost_s = row["member_seconds_lost"]
-    return f" Members stood still for {words.span(lost_s * 1_000)} in sum." if lost_s else ""
-
-
-def _wait(material: Material, entry: Row, piece: str) -> str:
-    who = words.name(entry["client_id"] or entry["member_id"]) if entry.get("pending") else None
-    held = entry.get("partitions")
-    back = f", to give up {words.count(held, piece)}" if held else ""
-    return f"{who or material.who(entry['member_id'], entry['client_id'])} ({words.span(entry['waited_ms'])}{back})"
-
-
 def _chosen(material: Material, row: Row) -> str:
     leader, assignor = row["leader_member_id"], row["protocol_name"]
     return words.clauses(
@@ -165,17 +137,24 @@ def _chosen(material: Material, row: Row) -> str:
 
 
 def _without_assignment(material: Material, row: Row) -> Sentence | None:
-    """The join phase ended and no assignment came: the next rebalance began first. None if it is still awaited."""
+    """The join phase ended, and the next rebalance began before any assignment that was read. None if it is still
+    awaited."""
     later = [other for other in material.rebalances if other["started_at_ms"] >= row["joined_at_ms"] and other != row]
+    at_ms, number, unread_ms = row["joined_at_ms"], row["generation_after"], lasted.over_unread_by_ms(row)
+    found = evidence.of(material.transition(at_ms, "CompletingRebalance")) or evidence.of_row("rebalances")
+    if unread_ms is not None:
+        by = words.clock(unread_ms, at_ms)
+        text = f"Generation {number} had begun by {by}: when, and what came of this rebalance, was not read."
+        return Sentence(at_ms, "rebalance_ended", text, "inferred", (), found)
     if not later:
         return None
-    at_ms = row["joined_at_ms"]
-    text = (
-        f"Generation {row['generation_after']} began after {words.span(at_ms - row['started_at_ms'])}, but its "
-        f"assignment never came: the next rebalance began at {words.clock(later[0]['started_at_ms'], at_ms)}."
-        f"{waited(material, row)}"
-    )
-    found = evidence.of(material.transition(at_ms, "CompletingRebalance")) or evidence.of_row("rebalances")
+    next_ms = words.clock(later[0]["started_at_ms"], at_ms)
+    took = "" if lasted.began_unseen(row) else f" after {words.span(at_ms - row['started_at_ms'])}"
+    if later[0]["generation_before"] != number:
+        what = f"what came of it was not read; the next rebalance that was read began at {next_ms}"
+    else:
+        what = f"its assignment never came: the next rebalance began at {next_ms}"
+    text = f"Generation {number} began{took}, but {what}.{lasted.waited(material, row)}"
     return Sentence(at_ms, "rebalance_ended", text, row["certainty"], (), found)
 
 

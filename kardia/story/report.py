@@ -111,14 +111,15 @@ def _eviction(row: Answer) -> tuple[str, ...]:
 
 
 def _rebalance(row: Answer) -> tuple[str, ...]:
-    waited = max(row["stragglers"], key=lambda entry: entry["waited_ms"] or 0, default=None)
+    waits = [entry for entry in row["stragglers"] if entry["waited_ms"] is not None]
+    waited = max(waits, key=lambda entry: int(entry["waited_ms"]), default=None)
     return (
         words.instant(row["started_at_ms"]),
-        "under way" if row["running"] else words.span(row["duration_ms"]),
+        "under way" if row["running"] else "not read" if row["duration_ms"] is None else words.span(row["duration_ms"]),
         row["trigger"],
         _name(row["trigger_member_id"]),
         f"{row['generation_before']} to {'?' if row['generation_after'] is None else row['generation_after']}",
-        f"{words.name(waited['member_id'])} ({words.span(waited['waited_ms'] or 0)})" if waited else "-",
+        f"{words.name(waited['member_id'])} ({words.span(waited['waited_ms'])})" if waited else "-",
         words.instant(row["caused_by_started_at_ms"]) if row["caused_by_started_at_ms"] is not None else "-",
     )
 

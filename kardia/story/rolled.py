@@ -19,7 +19,8 @@ def found(material: Material) -> list[RollOut]:
         for row in material.rebalances
     ]
     lives = [
-        Life(row["member_id"], row["joined_at_ms"], row["ended_at_ms"], row["end_cause"]) for row in material.lives
+        Life(row["member_id"], row["joined_at_ms"], row["ended_at_ms"], row["end_cause"], row["protocol"])
+        for row in material.lives
     ]
     return rollouts(steps, lives)
 
@@ -29,8 +30,8 @@ def sentence(material: Material, one: RollOut) -> Sentence:
     rows = [row for row in material.rebalances if is_step(one, row)]
     lasted = words.span(one.to_ms - one.from_ms)
     longest_ms = max(step.completed_at_ms - step.started_at_ms for step in one.steps)
-    lost_s = sum(row["member_seconds_lost"] or 0 for row in rows)
-    cost = f" Members stood still for {words.span(lost_s * 1_000)} in sum." if lost_s else ""
+    lost_s = sum(row["member_seconds_lost"] for row in rows if row["member_seconds_lost"] is not None)
+    cost = f" Members waited for partitions, {words.span(lost_s * 1_000)} in sum." if lost_s else ""
     text = (
         f"A rolling restart, as a roll-out makes it, took {lasted}: {words.count(len(one.gone), 'member')} of before "
         f"left by themselves ({_names(material, one.gone)}), and {words.count(len(one.came), 'member')} came in their "

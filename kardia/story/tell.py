@@ -28,6 +28,7 @@ _CHANGES = {
     "log_ends": "The request log of its broker ends; from here on server.log alone tells of the group.",
     "log_over": "What is read of its broker's log ends here: what the group was then is not known before another "
     "broker shows it.",
+    "not read": "What the group did since was not read.",
     "group record": "The group was there already when it was first read of; __consumer_offsets tells of it.",
     "no rebalance: answered as stable": "The rebalance that was thought to be under way was none: a member of the old "
     "generation was answered as in a stable group.",
@@ -190,6 +191,9 @@ def _change(row: Row) -> str:
         text, changed = _CHANGES[row["cause"]], ""
         if row["cause"] == "rebalanced":
             changed = words.between("That was", row["at_ms"], row["at_bound_ms"])
+        elif row["cause"] == "not read" and row["at_bound_ms"]:
+            until_ms = row["at_ms"] + row["at_bound_ms"]
+            text = f"What the group did up to {words.clock(until_ms, row['at_ms'])} was not read."
     return f"{text} {changed}" if changed else text
 
 

@@ -27,7 +27,8 @@ def with_its_row(material: Material) -> Material:
 def _is_of(row: Row, at_ms: int) -> bool:
     """Whether a row is of the rebalance that began at an instant, or of a later one. One that was never over, because
     its assignment never came, is of neither."""
-    return bool(row["started_at_ms"] >= at_ms - LATE_MS or (row["completed_at_ms"] or 0) > at_ms)
+    over_ms = row["completed_at_ms"]
+    return bool(row["started_at_ms"] >= at_ms - LATE_MS or (over_ms is not None and over_ms > at_ms))
 
 
 def _row(material: Material, began: Row) -> Row:

@@ -33,7 +33,10 @@ def test_a_rolling_restart_is_told_as_one() -> None:
     (whole,) = [text for text in texts if "rolling restart" in text]
     assert "took 53 s: 3 members of before left by themselves (old-0, old-1 and old-2)" in whole
     assert "3 members came in their place (new-0, new-1 and new-2) and stayed" in whole
-    assert "It took 6 rebalances, the longest 3 s. Members stood still for 12 s in sum. Nobody was evicted." in whole
+    assert (
+        "It took 6 rebalances, the longest 3 s. Members waited for partitions, 12 s in sum. Nobody was evicted."
+        in whole
+    )
     assert not any("A rebalance began" in text for text in texts), "its steps are not told again"
     assert not any("new-1 joined" in text for text in texts)
     assert len([text for text in texts if text.startswith("old-")]) == 3, "how those of before came is another story"

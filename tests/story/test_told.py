@@ -20,7 +20,7 @@ def test_a_rebalance_that_interrupts_another_says_so() -> None:
     found = material(
         rebalances=[
             rebalance(0, None, "member_joined", "a", joined_at_ms=T + 5_000),
-            rebalance(6_000, 9_000, "sync_timeout", "b"),
+            rebalance(6_000, 9_000, "sync_timeout", "b", generation_before=4, generation_after=5),
         ]
     )
     first, second = texts(found, "rebalance_began")

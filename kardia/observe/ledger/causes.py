@@ -198,7 +198,7 @@ def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:
         return False
     chosen.at, chosen.named, chosen.certainty = current.started_at_ms, True, _sure_by_line(chosen)
     chosen.by = line.began_at_ms if cause.by is not None and line.began_at_ms > chosen.at + STAMP_MS else None
-    chosen.reason = chosen.reason or line.reason
+    chosen.reason = chosen.reason or _words_of(line, chosen.trigger)
     current.cause = chosen
     return True
 
@@ -214,9 +214,16 @@ def _by_line(group: Group, candidates: list[Cause], line: BeginLine, near_ms: fl
         then = [one for one in candidates if -near_ms <= line_at - one.at <= (near_ms if one.by is None else LATE_MS)]
         chosen = min(then, key=lambda item: abs(item.at - line_at)) if then else Cause(line_at, "unknown")
     chosen.at, chosen.by = line_at, None
-    chosen.reason = chosen.reason or line.reason
+    chosen.reason = chosen.reason or _words_of(line, chosen.trigger)
     chosen.certainty = _sure_by_line(chosen)
     return chosen
+
+
+def _words_of(line: BeginLine, trigger: str) -> str:
+    """What the client said by the coordinator's line; the coordinator's own reason only where it is all that is known
+    of what began it."""
+    own, _, said = line.reason.partition(_CLIENT_WORDS)
+    return said if said not in ("", "not provided") else own if trigger == "unknown" else ""
 
 
 def _sure_by_line(chosen: Cause) -> Certainty:

@@ -47,13 +47,25 @@ def partitions_stopped_ms(group: Group, current: Rebalance) -> float:
         return NEVER
     rejoined = {join.asked_id: join.handled_at_ms for join in current.joins}
     lasted_ms = current.assigned_at_ms - current.started_at_ms
-    gone = sum(count for member_id, count in group.held.items() if member_id not in rejoined)
+    left = [member_id for member_id in group.held if member_id not in rejoined]
+    gone = sum(group.held[member_id] for member_id in left)
+    unread_ms = sum(group.held[member_id] * _silent_ms(group, member_id, current.started_at_ms) for member_id in left)
     if current.protocol_name in COOPERATIVE:
-        return (gone + group.partitions - sum(group.held.values())) * lasted_ms
+        return unread_ms + (gone + group.partitions - sum(group.held.values())) * lasted_ms
     if current.protocol_name not in EAGER:
         return NEVER
-    stopped_ms = gone * lasted_ms
+    stopped_ms = unread_ms + gone * lasted_ms
     for member_id, count in group.held.items():
         if member_id in rejoined:
             stopped_ms += count * (current.assigned_at_ms - max(current.started_at_ms, rejoined[member_id]))
     return stopped_ms
+
+
+def _silent_ms(group: Group, member_id: str, at: float) -> float:
+    """For how long a member that was evicted had been silent before an instant: nobody read its partitions since it was
+    last heard, or its client fetched."""
+    over = group.ended.get(member_id)
+    if over is None or over.cause != "session_expired":
+        return 0.0
+    heard_at_ms = max(over.member.last_heard_at_ms, over.member.fetched_at_ms)
+    return max(0.0, at - heard_at_ms) if heard_at_ms >= 0 else 0.0

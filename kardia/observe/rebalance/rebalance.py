@@ -180,13 +180,15 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         _tell_phases(observer, group, current, joins)
     elif current.started_at_ms < began_at_ms and current.cause is not None:
         observer.correct(group, current, current.cause.certainty)
+    last = max([*(join.handled_at_ms for join in current.joins), *(one.at for one in dropped)], default=NEVER)
     for member, at, by, cause, certainty in dropped:
         group.said.ends.pop(member.member_id, None)
         lives.end(observer, group, member, at, cause, "", certainty, by)
         if not stands(certainty):
             lives.rival(group, member.member_id)
-        if cause == "rebalance_timeout":
-            _note_removed(current, member)
+        if cause == "rebalance_timeout" or (cause == "session_expired" and stands(certainty)):
+            # The join phase is over with the end of the last one that it waits for, which may be late.
+            _note_removed(current, member, current.joined_at_ms if at >= last else at)
     if first_time:
         _score(observer, group, current)
         _confirm(observer, group, current)
@@ -205,9 +207,12 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     current.left_after.clear()
 
 
-def _note_removed(current: Rebalance, member: Member) -> None:
-    waited_ms = int(current.joined_at_ms - current.started_at_ms)
-    current.removed.append(Waited(member.member_id, member.client_id, waited_ms))
+def _note_removed(current: Rebalance, member: Member, at: float) -> None:
+    """The join phase waited for a member in vain: to its end, or until the member's session was over."""
+    waited_ms = int(min(at, current.joined_at_ms) - current.started_at_ms)
+    began_it = current.cause is not None and current.cause.member_id == member.member_id
+    if waited_ms > 0 and not (began_it or current.began_unseen):
+        current.removed.append(Waited(member.member_id, member.client_id, waited_ms))
 
 
 def note_removed(observer: Facts, group: Group, member: Member, at: float) -> None:
@@ -217,7 +222,7 @@ def note_removed(observer: Facts, group: Group, member: Member, at: float) -> No
     if current is None or not current.settled or abs(current.joined_at_ms - at) > LATE_MS:
         return
     if all(one.member_id != member.member_id for one in current.removed):
-        _note_removed(current, member)
+        _note_removed(current, member, at)
         emit(observer, group, current)
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from kardia.kafka.states import GroupState
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import costs
+from kardia.observe.ledger.causes import BY_LEAVE
 from kardia.observe.ledger.ledger import emit
 from kardia.observe.sentences import naming, reasons
 from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
 
 NOT_READ = "not read"
 """Cause of the change to Unknown where a hole begins."""
-
-_LEAVES = frozenset({"member_left", "poll_timeout", "removed_by_admin"})
 
 
 def last_state_at(group: Group, at: float) -> float:
@@ -82,13 +81,17 @@ def count(facts: Facts, group: Group, current: Rebalance, at: float) -> None:
             naming.end_unseen(facts, group, member, at)
 
 
-def end_named(facts: Facts, group: Group, cause: Cause) -> None:
-    """Who is named as gone by the reason of a rebalance is, also where the sentence about that end was not read."""
-    member_id = cause.member_id
-    if not member_id or (member_id not in group.members and member_id in group.ended):
-        return
-    if cause.trigger == "session_expired":
-        naming.end(facts, group, member_id, cause.at, "session_expired", cause.certainty)
-    elif cause.trigger in _LEAVES:
+def end_evicted(facts: Facts, group: Group, cause: Cause) -> None:
+    """Whose session is over by the reason of a rebalance is gone. Its own sentence stands just before that one, and is
+    lost where it is not known."""
+    if cause.trigger == "session_expired" and cause.member_id and cause.member_id not in group.ended:
+        naming.end(facts, group, cause.member_id, cause.at, "session_expired", cause.certainty)
+
+
+def end_left(facts: Facts, group: Group, current: Rebalance) -> None:
+    """Who left by the reason of a rebalance is gone when that is over at the latest: up to 3.9 its own sentence comes
+    after the begin, and is lost if it has not come by then."""
+    cause = current.cause
+    if cause is not None and cause.trigger in BY_LEAVE and cause.member_id in group.members:
         why, certainty, words = reasons.why_it_left(cause.reason)
-        naming.end(facts, group, member_id, cause.at, why, certainty, words, told=False)
+        naming.end(facts, group, cause.member_id, cause.at, why, certainty, words, told=False)

@@ -24,10 +24,14 @@ from kardia.observe.moves import moves
 from kardia.observe.sentences import holes, naming, reasons
 from kardia.observe.state.entries import BeginLine, Kept, Waited
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Cause, Group, Rebalance
+from kardia.tables import LEAVE_CAUSES
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000.0
 """`NewMemberJoinTimeoutMs`: a member whose first JoinGroup waits is failed after that, in the same words as one whose
 session is over; before that it is the session."""
+
+AT_ONCE_MS = 20.0
+"""Sentences of one operation stand so close to each other, on a slow machine."""
 
 _COUNT = re.compile(r"(?P<count>\d+) members?")
 
@@ -135,8 +139,7 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
     unsynced = reasons.unsynced(group, event) if cause.trigger == "sync_timeout" else []
     # Up to 3.9 the sentence about a leave comes after this one: then who left is among the members still. That about a
     # session that is over comes before it: who is a member still has lost it to a hole.
-    if cause.trigger == "session_expired":
-        holes.end_named(facts, group, cause)
+    holes.end_evicted(facts, group, cause)
     gone_by_it = len(unsynced) or int(cause.trigger in _BEGUN_BY_AN_END and cause.member_id not in group.members)
     for member_id in unsynced:
         sure: Certainty = "exact" if member_id in group.members else "inferred"
@@ -190,8 +193,8 @@ def _on_stabilized(facts: Facts, group: Group, event: Event, at: float) -> None:
     if current is None or group.state != GroupState.PREPARING or generation != current.generation_before + 1:
         holes.note(facts, group, generation - 1, at)
         current = unseen(facts, group, generation, at)
-    if current.cause is not None:
-        holes.end_named(facts, group, current.cause)
+    holes.end_left(facts, group, current)
+    _note_last_leave(group, at)
     current.joined_at_ms, current.generation_after = at, generation
     current.size = _count(event)
     group.generation, group.membership_complete = generation, False
@@ -248,8 +251,7 @@ def _on_empty(facts: Facts, group: Group, event: Event, at: float) -> None:
     if current is None or group.state != GroupState.PREPARING or generation != current.generation_before + 1:
         holes.note(facts, group, generation - 1, at)
         current = unseen(facts, group, generation, at)
-    if current.cause is not None:
-        holes.end_named(facts, group, current.cause)
+    holes.end_left(facts, group, current)
     become_empty(facts, group, current, generation, at)
 
 
@@ -306,7 +308,29 @@ def _on_failed(facts: Facts, group: Group, event: Event, at: float) -> None:
     if current is not None and group.state == GroupState.PREPARING and (member is None or member.generation_first < 0):
         waited_ms = at - (current.started_at_ms if member is None else member.joined_at_ms)
         certainty = "exact" if waited_ms < NEW_MEMBER_JOIN_TIMEOUT_MS else "provisional"
+    if member is None or member.generation_first >= 0:  # whoever is new waits itself
+        _note_waited(group, event.member_id, "" if member is None else member.client_id, at)
     naming.end(facts, group, event.member_id, at, "session_expired", certainty)
+
+
+def _note_waited(group: Group, member_id: str, client_id: str, at: float) -> None:
+    """A rebalance waited for a member of the generation before until that was gone: the session of who has joined again
+    does not end, and who leaves as a join phase ends had not joined again."""
+    current = group.rebalance
+    if current is None or group.state != GroupState.PREPARING or current.cause is None:
+        return
+    is_known = not current.began_unseen and current.cause.by is None  # since when it waited
+    if is_known and member_id != current.cause.member_id and at > current.started_at_ms:
+        current.removed.append(Waited(member_id, client_id, int(at - current.started_at_ms)))
+
+
+def _note_last_leave(group: Group, at: float) -> None:
+    """With the leave of the last one that had not joined again a join phase is over in the same operation."""
+    last = next(reversed(group.ended.values()), None)
+    if last is None or last.cause not in LEAVE_CAUSES or not at - AT_ONCE_MS <= last.ended_at_ms <= at:
+        return
+    if last.member.generation_first >= 0:
+        _note_waited(group, last.member.member_id, last.member.client_id, last.ended_at_ms)
 
 
 def _on_left(facts: Facts, group: Group, event: Event, at: float) -> None:

@@ -226,8 +226,13 @@ def _near(truth: Truth, one: TrueRebalance) -> set[str]:
 
 
 def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any]) -> None:
-    """The longest waited for: who never came, else who joined last."""
+    """The longest waited for: who never came, or was evicted before it did, else who joined last."""
     waited = dict.fromkeys(one.dropped, one.joined_at_ms - one.started_at_ms)
+    waited |= {
+        life.member_id: life.ended_at_ms - one.started_at_ms
+        for life in truth.lives
+        if life.cause == "session_expired" and one.started_at_ms < life.ended_at_ms <= one.joined_at_ms
+    }
     waited |= {
         member_id: at_ms - one.started_at_ms for member_id, at_ms in one.joins.items() if member_id not in waited
     }
