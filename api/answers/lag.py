@@ -106,8 +106,8 @@ def partition(cluster: ClusterView, row: Any, as_of: Known, reason: str | None) 
         "time_lag_least_ms": least_ms,
         "time_lag_most_ms": most_ms,
         "deleted_unread": None
-        if row.state != "below_start" or as_of.stale
-        else max(0, (row.start_offset or 0) - (row.committed_offset or 0)),
+        if row.state != "below_start" or as_of.stale or None in (row.start_offset, row.committed_offset)
+        else max(0, row.start_offset - row.committed_offset),
         "status": status(row, as_of),
         "reason": reason,
     }

@@ -217,8 +217,8 @@ def _epoch(found: Answer) -> str:
 
 def _has(found: Answer) -> int | None:
     """Partitions that a member has, those among them that it must give up."""
-    has = found["partitions"]
-    return None if has is None else int(has) + int(found["partitions_revoking"] or 0)
+    has, revoking = found["partitions"], found["partitions_revoking"]
+    return None if has is None else int(has) + (0 if revoking is None else int(revoking))
 
 
 def _on_the_way(row: Answer, who: Callable[[str], str]) -> str:

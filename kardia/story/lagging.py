@@ -111,9 +111,11 @@ def sentence(reason: str, partitions: list[Behind], around: Around) -> str:
     if reason == NOBODY:
         return f"Nobody is a member of the group, so nobody reads {which}."
     if reason == REBALANCE:
-        return f"A rebalance has lasted for {words.span(around.rebalancing_ms or 0)}, and nobody reads {which}."
+        lasts = "goes on" if around.rebalancing_ms is None else f"has lasted for {words.span(around.rebalancing_ms)}"
+        return f"A rebalance {lasts}, and nobody reads {which}."
     if reason == UNHELD:
-        return f"The group has {words.count(around.members or 0, 'member')}, and none of them has {which}."
+        many = "members" if around.members is None else words.count(around.members, "member")
+        return f"The group has {many}, and none of them has {which}."
     if reason == STUCK:
         stuck = _stuck(first, around) or around.stuck[0]
         since = "" if stuck.since_ms is None else f" since {words.instant(stuck.since_ms)}"
@@ -121,11 +123,13 @@ def sentence(reason: str, partitions: list[Behind], around: Around) -> str:
         who = words.name(stuck.client_id or stuck.member_id)
         return f"{who}, {role} {which}, sends heartbeats and does not poll{since}."
     if reason == SLOW:
-        came, span = words.count(first.produced or 0, "record"), words.span(first.window_ms or 0)
+        if first.produced is None or first.window_ms is None or first.read is None:
+            raise ValueError(f"{which} falls behind by counts that are not known: {first}")
+        came, span = words.count(first.produced, "record"), words.span(first.window_ms)
         others = f" The same of {words.count(len(partitions) - 1, 'other')}." if len(partitions) > 1 else ""
         return (
             f"More comes than is read: in the last {span} {came} came to {words.name(first.topic)}-{first.partition}, "
-            f"and the group committed {first.read or 0}.{others}"
+            f"and the group committed {first.read}.{others}"
         )
     return f"Nothing that is read shows why {which} " + ("falls" if len(partitions) == 1 else "fall") + " behind."
 
