@@ -65,7 +65,7 @@ function further(rebalance) {
   const parts = [];
   if (rebalance.protocol_name) parts.push(`assignor ${visible(rebalance.protocol_name, 60)}`);
   if (rebalance.leader_member_id) parts.push(`leader ${visible(rebalance.leader_member_id, 60)}`);
-  if (rebalance.member_seconds_lost) parts.push(`members stood still for ${rebalance.member_seconds_lost} s in sum`);
+  if (rebalance.member_seconds_lost) parts.push(`members waited ${rebalance.member_seconds_lost} s in sum`);
   if (rebalance.broker_slow_ms) parts.push(`the broker took up to ${span(rebalance.broker_slow_ms)} for a request`);
   if (rebalance.caused_by_started_at_ms !== null) parts.push(`follows from the rebalance of ${clockTime(rebalance.caused_by_started_at_ms)}`);
   return parts.map((one) => plain(one)).join(" · ");

@@ -187,7 +187,7 @@ def test_a_slow_member_is_named_with_its_wait_and_what_it_cost(tables: Path) -> 
     report = kardia("incident", "g10", "--tables", tables, "--cluster", "c10", "-o", "json").json()
     (row,) = [one for one in report["rebalances"] if one["generation_after"] == 2]
     assert row["member_seconds_lost"] == 38, "three members, 12.8 s each"
-    assert "Members stood still for 38 s in sum." in over["text"], "the number that the page shows"
+    assert "3 members waited 12.827 s each for partitions." in over["text"], "the number that the page shows"
 
 
 def test_a_story_without_faults_has_no_end_and_no_warning(tables: Path) -> None:

@@ -10,13 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from kardia.kafka.assignors import COOPERATIVE, EAGER
 from kardia.observe.state.group import NEVER, Group, Rebalance
-
-EAGER = frozenset({"range", "roundrobin", "sticky", "RoundRobinAssigner"})
-"""Assignors of the well-known libraries that stop everything: Java and librdkafka (first three), kafkajs."""
-
-COOPERATIVE = frozenset({"cooperative-sticky", "stream"})
-"""Assignors that keep what does not move (KIP-429): Java, librdkafka, franz-go; Kafka Streams."""
 
 
 def take_assignment(group: Group, entries: Iterable[Any]) -> None:

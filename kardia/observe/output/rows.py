@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.certainty import Certainty
+from kardia.kafka.assignors import COOPERATIVE
 from kardia.kafka.libraries import LIBRARIES
 from kardia.observe.clients.application import UNKNOWN
 from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.deadlines.deadlines import polls_unseen
 from kardia.observe.deadlines.waiting import awaited
-from kardia.observe.ledger.costs import COOPERATIVE
 from kardia.observe.output.moving import moving
 from kardia.observe.output.status import GroupAt
 from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Cause, Ended, Group, Member, Rebalance
