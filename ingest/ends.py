@@ -25,8 +25,15 @@ from kardia.events import ALL_SHARDS, Event, Kind
 STREAM = "offsets-topic/ends"
 """BROKER/STREAM of the source."""
 
-EVERY_S = 10.0
-"""As often as Burrow looks (kafka-lag-exporter: 30 s). A record is placed in time to within that, or better."""
+EVERY_S = 5.0
+"""Burrow looks every 10 s, kafka-lag-exporter every 30. Lag is as of the last look, and a record is placed in time to
+within that, or better."""
+
+SHARE_MAX = 0.1
+"""A look takes that share of the time at most: where there are tens of thousands of partitions it is more seldom ..."""
+
+SLOWED_TO_S = 10.0
+"""... down to this: one whose leaders do not answer takes long as well, and lag is not known after a minute."""
 
 STARTS_EVERY_S = 60.0
 """Starts of logs move when segments are deleted."""
@@ -192,10 +199,12 @@ class EndsSource:
         self._thread.join(1.0)
 
     def _run(self) -> None:
-        while not self._ended.wait(self._every_s):
+        wait_s = self._every_s
+        while not self._ended.wait(wait_s):
             held = self._look
             if held is not None and time.time() * 1000 - held.answered_ms < KEPT_MS:
                 continue
+            began_s = time.monotonic()
             try:
                 look = self._ask()
             except (KafkaException, TimeoutError) as error:
@@ -209,6 +218,7 @@ class EndsSource:
             if look is not None:
                 with self._lock:
                     self._look = look
+            wait_s = max(self._every_s, min(SLOWED_TO_S, (time.monotonic() - began_s) / SHARE_MAX))
 
     def _ask(self) -> Look | None:
         """One look; None if nothing is wanted, or nobody answered anything."""

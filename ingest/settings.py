@@ -39,7 +39,7 @@ class CollectSettings(BaseSettings):
         default=10.0, ge=1, le=3_600, description="seconds from one sample to the next: changes are known to within so"
     )
     ends_every_s: float = Field(
-        default=10.0,
+        default=5.0,
         ge=0,
         le=3_600,
         description="how often the ends of partitions that groups have commits for are asked for, seconds; 0: never",

@@ -412,15 +412,15 @@ LAG_STATES = {
     "topic is gone",
     "gone": "the commit is gone: deleted with its group or its topic or by an administrator, or expired",
     "forgotten": "more commits were held than a lane takes; it is taken up again with its next commit",
-    "looked": "about no group: the ends were looked at, and what other rows of the lane say held at `at_ms`; "
-    "`partition` is the lane",
+    "looked": "about no group: the ends were looked at, at `known_at_ms`, and what the latest rows of the lane say "
+    "held at `at_ms`, which is earlier where more had changed than is written at once; `partition` is the lane",
 }
 """States of `lag`, and what each means."""
 
 LAG = Table(
     "lag",
     "one row per group, partition and change: the committed offset, the end of the partition, and since when something "
-    "waits there that the group has not read; written by what changed, at most every half minute",
+    "waits there that the group has not read; written by the look at the ends that finds it changed",
     ("cluster_id", "group_id", "topic", "partition"),
     COMMON
     + (

@@ -49,4 +49,4 @@ def _has_ends(cluster: ClusterView, group_id: str) -> bool:
     """Whether ends are looked at, and can be seen of one partition at least that the group has a commit for."""
     lags = cluster.lags.groups.get(group_id)
     seen = lags is None or any(row.lag is not None for row in lags.rows.values())
-    return seen and cluster.lags.known_to_ms is not None
+    return seen and cluster.lags.looked_ms is not None

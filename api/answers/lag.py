@@ -1,7 +1,8 @@
 """Lag of groups as answers: in records and in time, Burrow's status, and why. Pure; the instant is given.
 
 A row says since when something waits that the group has not read, so time lag grows here without a row being written.
-Lag is as of the last look at the ends (`as_of`); when that is long ago (`lag_stale_after_ms`) nothing is known: null.
+Lag is as of the last look at the ends (`as_of`), or of before it where more had changed than a lane writes at once;
+when the last look is long ago (`lag_stale_after_ms`) nothing is known: null.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ class Known(NamedTuple):
     """How far lag is known."""
 
     as_of_ms: int | None
-    """The last look at the ends."""
+    """What is said of lag held then."""
     stale: bool
-    """Whether that is too long ago for anything to be said of now."""
+    """Whether the last look at the ends is too long ago for anything to be said of now."""
 
     def as_answer(self) -> dict[str, Any]:
         """The `known` object of an answer."""
@@ -47,8 +48,8 @@ class Known(NamedTuple):
 
 def known(cluster: ClusterView, freshness: Freshness, stale_after_ms: int) -> Known:
     """How far lag of a cluster is known at the instant of the answer."""
-    as_of_ms = cluster.lags.known_to_ms
-    return Known(as_of_ms, as_of_ms is None or freshness.now_ms - as_of_ms > stale_after_ms)
+    looked_ms = cluster.lags.looked_ms
+    return Known(cluster.lags.as_of_ms, looked_ms is None or freshness.now_ms - looked_ms > stale_after_ms)
 
 
 def lag_of(row: Any, as_of: Known) -> int | None:
@@ -56,16 +57,27 @@ def lag_of(row: Any, as_of: Known) -> int | None:
     return None if as_of.stale or row.lag is None else int(row.lag)
 
 
+def lag_most(row: Any, as_of: Known) -> int | None:
+    """How many they are at most; None where that is not known: its commit is of after the end was asked for, by when
+    more may have come."""
+    committed_at_ms, looked_at_ms = row.committed_at_ms, row.looked_at_ms
+    is_later = None not in (committed_at_ms, looked_at_ms) and committed_at_ms > looked_at_ms
+    return None if is_later else lag_of(row, as_of)
+
+
+def as_of_ms(row: Any, as_of: Known) -> int | None:
+    """When what a row says held: a row that was written since the last look of every lane is younger than that."""
+    return None if as_of.as_of_ms is None else max(as_of.as_of_ms, row.at_ms)
+
+
 def time_lag(row: Any, as_of: Known) -> tuple[int | None, int | None, int | None]:
     """For how long the first record that it has not read has waited, milliseconds: (at least, as interpolated, at
     most); each None where it is not known, and all 0 where nothing waits."""
-    lag = lag_of(row, as_of)
-    if lag is None or as_of.as_of_ms is None:
+    lag, now_ms = lag_of(row, as_of), as_of_ms(row, as_of)
+    if lag is None or now_ms is None:
         return None, None, None
     if lag == 0:
         return 0, 0, 0
-    # A row that was written since the last look of every lane may be younger than that.
-    now_ms = max(as_of.as_of_ms, row.at_ms)
 
     def since(at_ms: int | None) -> int | None:
         return None if at_ms is None else max(0, now_ms - at_ms)
@@ -101,7 +113,9 @@ def partition(cluster: ClusterView, row: Any, as_of: Known, reason: str | None) 
         "href": f"{lag_href(cluster.cluster_id, row.group_id)}/history"
         f"?topic={to_segment(row.topic)}&partition={row.partition}",
         **answers.columns("lag", row),
+        "as_of_ms": as_of_ms(row, as_of),
         "lag": lag_of(row, as_of),
+        "lag_most": lag_most(row, as_of),
         "time_lag_ms": at_ms,
         "time_lag_least_ms": least_ms,
         "time_lag_most_ms": most_ms,
@@ -169,12 +183,18 @@ def total(cluster: ClusterView, lag: LagView, as_of: Known, freshness: Freshness
         "partitions_known": len(known_lags),
         "partitions_behind": sum(found > 0 for found in known_lags),
         "lag": sum(known_lags) if known_lags else None,
+        "lag_most": _sum_most(rows, as_of) if known_lags else None,
         "lag_max": max(known_lags, default=None),
         "time_lag_ms": _most(time for _, time, _ in times),
         "time_lag_least_ms": _most(time for time, _, _ in times),
         "members": around(view, freshness).members,
         "why": reasons(cluster, lag, as_of, freshness)[0],
     }
+
+
+def _sum_most(rows: Iterable[Any], as_of: Known) -> int | None:
+    most = [lag_most(row, as_of) for row in rows if lag_of(row, as_of) is not None]
+    return None if None in most else sum(count for count in most if count is not None)
 
 
 def _most(times: Iterable[int | None]) -> int | None:

@@ -63,7 +63,8 @@ def _chosen(store: Store, cluster: ClusterView) -> _Cluster:
 def _of_clusters(found: list[_Cluster]) -> Iterator[Metric]:
     at = GaugeMetricFamily(
         "kardia_lag_known_to_timestamp_seconds",
-        "When the ends of partitions were last looked at; lag is as of then.",
+        "Commits and ends are as of then: the last look at the ends, or before it where more had changed than is "
+        "written at once.",
         labels=("cluster",),
     )
     held = GaugeMetricFamily("kardia_lag_partitions", "Partitions that groups have commits for.", labels=("cluster",))

@@ -52,7 +52,12 @@ function sentence(group, known) {
   const unknown = group.partitions - group.partitions_known;
   const rest = unknown ? `, of ${unknown} not known` : "";
   if (group.lag === 0) return `Everything is read, of ${of}${rest}.`;
-  return `${records(group.lag)} behind in ${group.partitions_behind} of ${of}${rest}: ${timeLag(group)}.`;
+  return `${bounded(group)} behind in ${group.partitions_behind} of ${of}${rest}: ${timeLag(group)}.`;
+}
+
+/** Records that are not read; where more may have come by the time of the commit, that it is the least. */
+function bounded({ lag: count, lag_most: most }) {
+  return most === null ? `at least ${records(count)}` : records(count);
 }
 
 function records(count) {
@@ -87,7 +92,7 @@ function updateRow(row, one, most) {
   say(reason, one.reason ?? "");
   const [fill, count] = behind.children;
   fill.style.width = `${(100 * (one.lag ?? 0)) / most}%`;
-  say(count, one.lag === null ? "not known" : records(one.lag));
+  say(count, one.lag === null ? "not known" : bounded(one));
   say(time, one.lag === null ? stateOf(one) : `${timeLag(one)}${one.deleted_unread ? ` · ${records(one.deleted_unread)} deleted unread` : ""}`);
 }
 

@@ -46,27 +46,37 @@ class Lags:
         self.groups: dict[str, LagView] = {}
         """The group changed longest ago first."""
         self._looked_ms: dict[int, int] = {}
+        self._as_of_ms: dict[int, int] = {}
         self.count = 0
         self.forgotten = 0
 
     def copied_on_write(self) -> Lags:
         """The same, for a next batch to be folded into."""
         other = Lags()
-        other.groups, other._looked_ms = self.groups.copy(), self._looked_ms.copy()
+        other.groups = self.groups.copy()
+        other._looked_ms, other._as_of_ms = self._looked_ms.copy(), self._as_of_ms.copy()
         other.count, other.forgotten = self.count, self.forgotten
         return other
 
     @property
-    def known_to_ms(self) -> int | None:
-        """Up to then the ends were looked at, in each lane; None where they never were."""
+    def looked_ms(self) -> int | None:
+        """The last look at the ends, in each lane; None where there was none."""
         return min(self._looked_ms.values(), default=None)
+
+    @property
+    def as_of_ms(self) -> int | None:
+        """Up to then everything that changed is in the rows: the last look, or before it where a lane had more to write
+        than it may."""
+        return min(self._as_of_ms.values(), default=None)
 
     def fold(self, rows: Iterable[Any]) -> None:
         """Take rows in; of one partition in the order in which they were known."""
         own: set[str] = set()
         for row in rows:
             if row.state == "looked":
-                self._looked_ms[row.partition] = max(row.at_ms, self._looked_ms.get(row.partition, 0))
+                lane = row.partition
+                self._looked_ms[lane] = max(row.known_at_ms, self._looked_ms.get(lane, 0))
+                self._as_of_ms[lane] = max(row.at_ms, self._as_of_ms.get(lane, 0))
                 continue
             view = self.groups.pop(row.group_id, None)
             if view is None:

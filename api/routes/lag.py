@@ -90,8 +90,8 @@ async def of_group(request: ApiRequest) -> Response:
     openapi_extra=takes(*CLUSTER, *GROUP, TOPIC, PARTITION, *PAGES),
 )
 async def history(request: ApiRequest) -> Response:
-    """Rows of lag of a group, the newest first unless asked otherwise: one for each partition that changed, at most
-    every half minute. A time lag grows while no row is written: it counts from `behind_at`."""
+    """Rows of lag of a group, the newest first unless asked otherwise: one for each partition that changed, by
+    each look at the ends. A time lag grows while no row is written: it counts from `behind_at`."""
     cluster_id, group_id, paging = cluster_id_of(request), group_id_of(request), paging_of(request)
     topic, number = _topic(request), _partition(request)
     store = request.context.store

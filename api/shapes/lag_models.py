@@ -12,11 +12,14 @@ _REASON = "why it falls behind: " + "; ".join(f"{name}, {meaning}" for name, mea
 
 
 class LagKnown(Answer):
-    """How far lag is known: the last look at the ends of partitions."""
+    """How far lag is known."""
 
-    as_of_ms: int | None = Field(description="the last look, in each lane; null: there was none")
+    as_of_ms: int | None = Field(
+        description="commits and ends are as of then: the last look at the ends, or before it where more had changed "
+        "than is written at once; null: there was no look"
+    )
     as_of: str | None = Field(description="the same instant in RFC 3339")
-    stale: bool = Field(description="that is too long ago (lag_stale_after_ms): lag is not known now")
+    stale: bool = Field(description="the last look is too long ago (lag_stale_after_ms): lag is not known now")
 
 
 class Why(Answer):
@@ -41,6 +44,9 @@ class GroupLag(Answer):
     partitions_known: int = Field(description="of them those whose lag is known")
     partitions_behind: int = Field(description="of them those with something to read")
     lag: int | None = Field(description="records that it has not read, of the partitions that are known; null: of none")
+    lag_most: int | None = Field(
+        description="the same at most; null: not known, a commit is of after the end was asked for"
+    )
     lag_max: int | None = Field(description="the same of the partition with most")
     time_lag_ms: int | None = Field(
         description="how long the first record that it has not read has waited, of the partition where that is "
@@ -53,6 +59,11 @@ class GroupLag(Answer):
 
 class _PartitionLag(Answer):
     href: str = Field(description="its history")
+    as_of_ms: int | None = Field(description="what is said of the partition held then; null: nobody looked at its end")
+    lag_most: int | None = Field(
+        description="its lag at most; null: not known, as where the commit is of after the end was asked for "
+        "(looked_at), so that more may have come by then and `lag` is the least"
+    )
     time_lag_ms: int | None = Field(
         description="as_of - behind_at: how long the first record that the group has not read has waited there, "
         "interpolated; 0 where nothing waits, null where that cannot be placed"

@@ -28,7 +28,7 @@ def groups(found: Answer) -> RenderableType:
         table.add_row(
             _name(row["group_id"]),
             _status(row["status"]),
-            _number(row["lag"]),
+            _lag(row),
             Text(_time(row)),
             _number(row["partitions_behind"]),
             _number(row["partitions"]),
@@ -70,7 +70,7 @@ def group(found: Answer, spoken: Sequence[str] = ()) -> RenderableType:
             _status(one["status"]),
             _number(one["committed_offset"]),
             _number(one["end_offset"]),
-            _number(one["lag"]),
+            _lag(one),
             Text(_time(one)),
             Text("nobody") if one["held"] == "nobody" else _name(one["client_id"] or one["member_id"]),
         )
@@ -92,7 +92,8 @@ def _sentence(row: Answer, known_to: Answer) -> str:
     if not row["lag"]:
         said = f"Group {name} has read everything that was there, of {partitions}"
     else:
-        said = f"Group {name} is {words.count(row['lag'], 'record')} behind, {_time(row)}, in "
+        at_least = "" if row["lag_most"] is not None else "at least "
+        said = f"Group {name} is {at_least}{words.count(row['lag'], 'record')} behind, {_time(row)}, in "
         said += f"{row['partitions_behind']} of {partitions}"
     unknown = row["partitions"] - row["partitions_known"]
     return f"{said}; of {unknown} that is not known." if unknown else f"{said}."
@@ -110,7 +111,7 @@ def known(found: Answer) -> Text:
     """How far lag is known, in words."""
     if found["as_of_ms"] is None:
         return Text(lagging.NO_ENDS, "yellow")
-    text = f"Ends as of {words.instant(found['as_of_ms'])}."
+    text = f"Commits and ends as of {words.instant(found['as_of_ms'])}."
     if found["stale"]:
         text += " That is too long ago to say anything of now."
     return Text(text, style="yellow" if found["stale"] else "dim")
@@ -133,6 +134,13 @@ def _table(*headings: str) -> Table:
 
 def _name(text: str | None) -> Text:
     return Text("-" if text is None else words.name(text, _NAME_CHARS_MAX))
+
+
+def _lag(row: Answer) -> Text:
+    """Records that are not read; where more may have come by the commit, that it is the least."""
+    if row["lag"] is None or row["lag_most"] is not None:
+        return _number(row["lag"])
+    return Text(f"at least {row['lag']}")
 
 
 def _number(number: int | None) -> Text:

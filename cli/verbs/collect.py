@@ -49,7 +49,7 @@ def collect(
         float | None,
         typer.Option(
             "--ends-every-s",
-            help="Ask so often, in seconds, where the partitions end that groups read; 0: never. Default: 10.",
+            help="Ask so often, in seconds, where the partitions end that groups read; 0: never. Default: 5.",
         ),
     ] = None,
     offsets_partitions: Annotated[

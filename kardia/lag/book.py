@@ -1,9 +1,11 @@
 """All commits and ends of one lane. Events in, rows of the table `lag` out, by what changed and within a budget.
 
 The ends come as looks (`ENDS`): which of them changed, and that all others did not. Looks of one collector are a chain:
-where a link is missing, what was not told since is not known. A partition is written when its commit, its end or its
-state changed, at most every `sample_ms` and as many a second as the budget allows, the one written longest ago first; a
-quiet one every `REPEAT_MS`, so that a reader that begins anew finds it without reading all history.
+where a link is missing, what was not told since is not known. A partition is written by the look that finds its commit,
+its end or its state changed, as many a second as the budget allows, the one written longest ago first; a quiet one
+every `REPEAT_MS`, so that a reader that begins anew finds it without reading all history. Commits between two looks
+wait for the next one: a commit of now beside an end of before would give a lag that never was. The row that a look
+leaves behind says as of when all the others hold: of the look, unless the budget left something unwritten.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from kardia.tables import Row
 
 REPEAT_MS = 3_600_000
 """A partition of which nothing changes is written that often."""
+
+BURST_MS = 30_000
+"""So much of the budget may be saved up: a cluster whose partitions all change at once, as when it is first read."""
 
 URGENT_SHARE = 10
 """What must not wait, as a status that changes, may be written up to so many times the budget ahead of it."""
@@ -68,9 +73,9 @@ class Holders:
 class LagBook:
     """Commits and ends of one lane."""
 
-    def __init__(self, cluster_id: str, lane: int, sample_ms: float, rows_per_s: float) -> None:
+    def __init__(self, cluster_id: str, lane: int, rows_per_s: float) -> None:
         self._cluster_id, self._lane = cluster_id, lane
-        self._sample_ms, self._rows_per_s = sample_ms, rows_per_s
+        self._rows_per_s = rows_per_s
         self.groups: dict[str, dict[tuple[str, int], Commits]] = {}
         self.shards: dict[str, int] = {}
         self.ends: dict[tuple[str, int], PartitionEnd] = {}
@@ -81,7 +86,9 @@ class LagBook:
         self._feeds: dict[str, Feed] = {}
         """By source, the one heard last at the end."""
         self._feeds_met = 0
-        self._dirty: dict[Place, None] = {}
+        self._dirty: dict[Place, int] = {}
+        """What has changed and is not written yet, and the last look that had not seen the change, epoch ms; -1: there
+        was none. The row that is written of it holds up to then."""
         self._by_told: dict[Place, None] = {}
         """Everything, the one written longest ago first."""
         self._checks: list[tuple[int, Place]] = []
@@ -114,7 +121,7 @@ class LagBook:
             self._by_told[(group_id, *place)] = None
         end = self._known_end(place)
         commits.take(offset, at_ms, -1 if end is None else max(0, end - offset))
-        self._dirty[(group_id, *place)] = None
+        self._note((group_id, *place))
 
     def assigned(self, event: Event) -> None:
         """A record of a classic group: who has which partition from here on. One whose assignment cannot be read, as
@@ -137,7 +144,7 @@ class LagBook:
                 self._holders[group_id] = found
         if changed:
             for place in self.groups.get(group_id, ()):
-                self._dirty[(group_id, *place)] = None
+                self._note((group_id, *place))
         if group_id not in self.groups and len(self._holders) > HOLDERS_MAX:
             del self._holders[next(iter(self._holders))]
 
@@ -171,8 +178,10 @@ class LagBook:
             for place, seen in self.ends.items():
                 if seen.feed != feed.number:
                     self._changed(place)
-        looked = (self._cluster_id, "", -1, answered_ms, answered_ms, "exact", "", self._lane, LOOKED, *[None] * 13)
-        return [*self._due(answered_ms), (*looked, asked_ms, None, None, None)]
+        due = list(self._due(answered_ms))
+        as_of_ms = min((at for at in self._dirty.values() if at >= 0), default=answered_ms)
+        looked = (self._cluster_id, "", -1, as_of_ms, answered_ms, "exact", "", self._lane, LOOKED, *[None] * 13)
+        return [*due, (*looked, asked_ms, None, None, None)]
 
     def _see(
         self, place: tuple[str, int], feed: Feed, told: tuple[int, int, int], asked_ms: int, answered_ms: int
@@ -185,13 +194,19 @@ class LagBook:
         elif seen.feed == feed.number:
             seen.unchanged(feed.asked_ms)  # until the look before this one
         start, end, epoch = told
+        is_new = (seen.end, seen.start, seen.feed) != (end, start, feed.number)
         seen.see(end, asked_ms, answered_ms, start, epoch)
         seen.feed = feed.number
-        self._changed(place)
+        if is_new:
+            self._changed(place)
 
     def _changed(self, place: tuple[str, int]) -> None:
         for group_id in self._readers.get(place, ()):
-            self._dirty[(group_id, *place)] = None
+            self._note((group_id, *place))
+
+    def _note(self, one: Place) -> None:
+        """Something about a partition has changed since the last look."""
+        self._dirty.setdefault(one, self._filled_ms)
 
     def _asked_ms(self, seen: PartitionEnd) -> int:
         """When the last look was asked that covered a partition; -1 where no chain covers it now."""
@@ -232,7 +247,7 @@ class LagBook:
     # --- what is written
 
     def _due(self, now_ms: int) -> Iterator[Row]:
-        most = self._rows_per_s * self._sample_ms / 1_000
+        most = self._rows_per_s * BURST_MS / 1_000
         passed_ms = 0 if self._filled_ms < 0 else max(0, now_ms - self._filled_ms)
         self._left = most if self._filled_ms < 0 else min(most, self._left + self._rows_per_s * passed_ms / 1_000)
         self._filled_ms = now_ms
@@ -245,7 +260,7 @@ class LagBook:
             if commits is None or now_ms <= commits.told_at_ms:
                 continue  # a second collector looks at the same time
             row, told = self._row(one, commits, now_ms)
-            is_due = now_ms - commits.told_at_ms >= self._sample_ms and (one in self._dirty or one in repeated)
+            is_due = one in self._dirty or one in repeated
             if told == commits.told and (not is_due or self._left < 1):
                 continue
             commits.told_at_ms, commits.told = now_ms, told
@@ -369,7 +384,7 @@ class LagBook:
             [[source, feed.number, feed.next, feed.asked_ms] for source, feed in self._feeds.items()],
             [self._feeds_met, self._left, self._filled_ms],
             [[at_ms, *one] for at_ms, one in self._checks],
-            [list(one) for one in self._dirty],
+            [[*one, at_ms] for one, at_ms in self._dirty.items()],
             [list(one) for one in self._by_told],
             [[*place, list(groups)] for place, groups in self._readers.items()],
             [
@@ -392,7 +407,11 @@ class LagBook:
         self._feeds_met, self._left, self._filled_ms = counts
         self._checks = [(at_ms, (group_id, topic, partition)) for at_ms, group_id, topic, partition in checks]
         heapify(self._checks)
-        self._dirty = dict.fromkeys(_places(dirty))
+        # Before the instant was kept: up to the look before it held in any case.
+        self._dirty = {
+            (group_id, topic, partition): at_ms[0] if at_ms else self._filled_ms
+            for group_id, topic, partition, *at_ms in dirty
+        }
         self._by_told = dict.fromkeys(_places(by_told))
         for topic, partition, names in readers:
             self._readers[topic, partition] = dict.fromkeys(names)

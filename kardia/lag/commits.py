@@ -19,7 +19,8 @@ MERGED_MS = 1_000
 """A commit so soon after the one before takes its place, as Burrow's `min-distance` does."""
 
 RECENT_MS = 100_000
-"""Whoever had read everything within that time has not stopped yet: ten looks at the ends, ten seconds apart."""
+"""Whoever had read everything within that time has not stopped yet: ten looks at the ends as Burrow takes them, ten
+seconds apart."""
 
 OK, WARN, ERR, STOP, STALL, REWIND = "OK", "WARN", "ERR", "STOP", "STALL", "REWIND"
 

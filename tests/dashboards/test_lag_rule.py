@@ -37,7 +37,7 @@ TOLD_S = STOPS_S + 300
 
 def history() -> Iterator[Batch]:
     """One group, one partition to which a record comes each second."""
-    book, looks = LagBook("demo", 0, 30_000, 1_000.0), 0
+    book, looks = LagBook("demo", 0, 1_000.0), 0
     for second in range(0, OVER_S, STEP_S):
         at_ms, end = NOW_MS + second * 1_000, 1_000 + second
         rows: list[Row] = []

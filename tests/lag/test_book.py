@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from kardia.observe import Observer, ObserverSettings
 from kardia.tables import LAG, Row
 
 START_MS = 1_700_000_000_000
-SAMPLE_MS = 30_000
 EVERY_MS = 10_000
 
 
@@ -57,9 +57,11 @@ class Lane:
     def __init__(self, *, rows_per_s: float = 1_000.0, restarts: bool = False) -> None:
         self._rows_per_s, self._restarts = rows_per_s, restarts
         self.book = self._new()
+        self.as_of_ms = -1
+        """Of the last look."""
 
     def _new(self) -> LagBook:
-        return LagBook("c", 0, SAMPLE_MS, self._rows_per_s)
+        return LagBook("c", 0, self._rows_per_s)
 
     def take(self, event: Event) -> list[dict[str, Any]]:
         rows = self.book.look(event) if event.kind == Kind.ENDS else list(self.book.commit(event))
@@ -67,21 +69,21 @@ class Lane:
             kept = msgspec.msgpack.decode(msgspec.msgpack.encode(self.book.snapshot()))
             self.book = self._new()
             self.book.restore(kept)
+        looks = [dict(zip(LAG.names, row, strict=True)) for row in rows]
+        self.as_of_ms = max([self.as_of_ms, *(row["at_ms"] for row in looks if row["state"] == "looked")])
         return named(rows)
 
 
-def test_a_partition_that_changes_is_written_every_half_minute_and_at_once_when_its_status_does() -> None:
+def test_a_partition_is_written_by_each_look_that_finds_it_changed() -> None:
+    """Else lag would be of one instant, and the ends, or the commits, of another."""
     lane = Lane()
     lane.take(commit(0, START_MS - 20_000, 10))
     written = []
-    for number in range(12):
-        at_ms = START_MS + number * EVERY_MS
-        written += [(number, row["lag"], row["verdict"]) for row in lane.take(look(number, at_ms, {0: 10 + number}))]
-    assert written[0] == (0, 0, "OK")
-    assert written[1] == (1, 1, "OK"), "it is behind from here on"
-    assert [number for number, _, _ in written[2:5]] == [4, 7, 10]
-    assert lane.take(look(12, START_MS + 12 * EVERY_MS, {})) == [], "no commit, no end, no row"
-    (stopped,) = lane.take(look(13, START_MS + 13 * EVERY_MS, {}))
+    for number in range(10):
+        at_ms, ends = START_MS + number * EVERY_MS, {0: 10 + number} if number < 6 else {}
+        written += [(number, row["lag"], row["verdict"]) for row in lane.take(look(number, at_ms, ends))]
+    assert written == [(number, number, "OK") for number in range(6)], "no commit, no end, no row"
+    (stopped,) = lane.take(look(10, START_MS + 10 * EVERY_MS, {}))
     assert stopped["verdict"] == "STOP", "by time alone"
 
 
@@ -135,6 +137,47 @@ def test_the_budget_is_kept_and_the_one_written_longest_ago_comes_first() -> Non
     assert max(counts) - min(counts) <= 3
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_the_budget_leaves_unwritten_is_told_by_as_of_when_lag_is(restarts: bool) -> None:
+    """Two partitions change with every look, and one may be written: its row holds, that of the other does no more."""
+    lane = Lane(rows_per_s=1_000 / EVERY_MS, restarts=restarts)
+    for partition in range(2):
+        lane.take(commit(partition, START_MS - 1_000, 0, partition=partition))
+    truth: dict[int, list[int]] = {0: [], 1: []}
+    shown: dict[int, dict[str, Any]] = {}
+    for number in range(60):
+        at_ms = START_MS + number * EVERY_MS
+        ends = {partition: 10 + number * (partition + 1) for partition in truth}
+        for row in lane.take(look(number, at_ms, ends)):
+            shown[row["partition"]] = row
+        for partition, known in truth.items():
+            known.append(ends[partition])
+        for partition, row in shown.items():
+            as_of_ms = max(lane.as_of_ms, row["at_ms"])
+            assert row["lag"] == truth[partition][(as_of_ms - START_MS) // EVERY_MS]
+            assert as_of_ms >= at_ms - 2 * EVERY_MS
+    assert {row["at_ms"] - lane.as_of_ms for row in shown.values()} == {0, EVERY_MS}, "one of them waits for its turn"
+
+
+def test_of_state_that_does_not_say_since_when_something_is_unwritten_it_is_the_last_look() -> None:
+    lane = Lane()
+    lane.take(commit(0, START_MS - 1_000, 10))
+    lane.take(look(0, START_MS, {0: 10}))
+    lane.take(commit(1, START_MS + 5_000, 12))
+    state = lane.book.snapshot()
+    state[5] = [entry[:3] for entry in state[5]]
+    other = Lane().book
+    other.restore(state)
+    assert other.snapshot() == lane.book.snapshot()
+
+
+def test_an_end_that_is_told_again_is_no_change() -> None:
+    lane = Lane()
+    lane.take(commit(0, START_MS - 20_000, 10))
+    assert len(lane.take(look(0, START_MS, {0: 15}))) == 1
+    assert lane.take(look(1, START_MS + EVERY_MS, {0: 15})) == []
+
+
 def test_what_one_look_does_not_answer_is_not_known_until_it_is() -> None:
     lane = Lane()
     lane.take(commit(0, START_MS - 20_000, 10))
@@ -151,7 +194,7 @@ def test_a_missing_look_leaves_unknown_what_is_not_told_anew() -> None:
     lane.take(commit(1, START_MS - 20_000, 10, partition=1))
     lane.take(look(0, START_MS, {0: 15, 1: 15}))
     rows = lane.take(look(2, START_MS + 2 * EVERY_MS, {0: 15}))  # number 1 was lost in the topic
-    assert [(row["partition"], row["state"]) for row in rows] == [(1, "no_end")]
+    assert [(row["partition"], row["state"]) for row in rows] == [(0, "known"), (1, "no_end")]
     assert lane.take(look(3, START_MS + 3 * EVERY_MS, {1: 15}))[0]["state"] == "known"
 
 

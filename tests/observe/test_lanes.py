@@ -203,7 +203,7 @@ def test_lag_goes_with_its_group_and_an_end_is_taken_from_whom_has_followed_it_l
         [["ends/run.0", 4, 8, 900]],
         [4, 10.0, 900],
         [[5_000, "a", "orders", 0]],
-        [["a", "orders", 0]],
+        [["a", "orders", 0, 400]],
         [["a", "orders", 0]],
         [["orders", 0, ["a"]]],
         [["a", [["orders", 0, "m", "c"]]], ["unseen", []]],
@@ -225,7 +225,11 @@ def test_lag_goes_with_its_group_and_an_end_is_taken_from_whom_has_followed_it_l
     assert ends == [["orders", 0, 0, 1, 2, [10, 400, 900]]], "followed since 400, by the chain that is number 2 now"
     assert feeds == [["ends/run.0", 1, 8, 900], ["ends/run.1", 2, 8, 900]]
     assert counts == [2, 5.0, 900]
-    assert (checks, dirty, readers) == ([[5_000, "a", "orders", 0]], [["a", "orders", 0]], [["orders", 0, ["a", "b"]]])
+    assert (checks, dirty, readers) == (
+        [[5_000, "a", "orders", 0]],
+        [["a", "orders", 0, 400]],
+        [["orders", 0, ["a", "b"]]],
+    )
     assert by_told == [["b", "orders", 0], ["a", "orders", 0]], "the one told longest ago first"
     assert [one[0] for one in holders] == ["a", "unseen"]
     apart = lag_lanes.regrouped([joined], 2)

@@ -52,7 +52,7 @@ class Watching:
         self.directory = directory
         self.hand = Hand()
         self.said: list[str] = []
-        settings = ObserverSettings(CLUSTER, lag_sample_ms=500, lag_rows_per_s=10_000)
+        settings = ObserverSettings(CLUSTER, lag_rows_per_s=10_000)
         self.observers = [Observer(settings, lane) for lane in range(LANES)]
         self.rows: list[Row] = []
         self.tables = Tables(directory / "tables")

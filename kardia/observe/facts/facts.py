@@ -122,7 +122,7 @@ class Facts:
         """Rows of members in good health that may be written now; see `ObserverSettings.samples_per_s`."""
         self.sampled_at = NEVER
         """Instant up to which it has been filled up."""
-        self.lag = LagBook(settings.cluster_id, lane, settings.lag_sample_ms, settings.lag_rows_per_s)
+        self.lag = LagBook(settings.cluster_id, lane, settings.lag_rows_per_s)
         """Commits and ends of partitions. They are joined here, where a group's commits are, and not by topic."""
         self.told_session_ms: dict[str, int] = {}
         """Protocol -> session timeout as the cluster is configured."""
