@@ -473,8 +473,9 @@ class Observer(Intake):
                 self._sample_group(group, taken[group_id], self._now.get(group.broker, now))
 
     def _sample_group(self, group: Group, looked_at: dict[str, bool], clock: float) -> None:
-        """Write by exception: a member in danger at every step, one in good health when its sample is due, and all of
-        a group whose state has changed: a rebalance shows there before its cause is known and `transitions` can say it.
+        """Write by exception: a member in danger at every step, and once more when it is out of it; one in good health
+        when its sample is due; and all of a group whose state has changed: a rebalance shows there before its cause is
+        known and `transitions` can say it.
 
         `looked_at`: member id -> whether its sample is due.
         """
@@ -484,7 +485,8 @@ class Observer(Intake):
         group_at = status.GroupAt(group, clock)
         for member in group.members.values() if changed else found:
             said_at = member.health_at_ms
-            urgent = (changed or member.is_in_danger) and clock > said_at
+            urgent = changed or member.is_in_danger or self.samples.recovered(group, member)
+            urgent &= clock > said_at
             # One that was taken for ended waits for no sample.
             urgent |= member.sample_due_at_ms < 0 and clock - said_at >= self.settings.health_sample_ms
             if urgent or said_at < 0 or looked_at.get(member.member_id):

@@ -42,9 +42,10 @@ class Thorough(Observer):
             changed = group.state != group.sampled_state
             group.sampled_state = group.state
             for member in group.members.values():
-                urgent = (changed or member.is_in_danger) and clock > member.health_at_ms
-                if urgent or clock - member.health_at_ms >= every:
+                urgent = changed or member.is_in_danger or self.samples.recovered(group, member)
+                if (urgent and clock > member.health_at_ms) or clock - member.health_at_ms >= every:
                     self._write_health(GroupAt(group, clock), member)
+                self.samples.keep(group, member, every)
 
 
 def said(
@@ -161,6 +162,21 @@ def test_who_is_in_danger_waits_for_no_turn() -> None:
     ]
     rows = health(scene, ObserverSettings("test", samples_per_s=0.1))
     assert sum(row[MEMBER] == silent and row[STATUS] == "imminent" for row in rows) >= 15
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_who_is_out_of_danger_waits_for_no_turn_either(restarts: bool) -> None:
+    """It was heard; its next sample is due in five seconds, and would be in minutes in a crowd."""
+    scene = crowd(100, 60)
+    back, heard_s = "m-00007", 46
+    scene.events = [
+        event
+        for event in scene.events
+        if event.member_id != back or not START + 10_000 <= event.decided_at_ms < START + heard_s * 1_000
+    ]
+    rows = health(scene, ObserverSettings("test", samples_per_s=0.1), Random(4) if restarts else None)
+    statuses = [((row[AT] - START) // 1_000, row[STATUS]) for row in rows if row[MEMBER] == back]
+    assert statuses[-2:] == [(heard_s - 1, "imminent"), (heard_s, "ok")], "once, in the step in which it was heard"
 
 
 def test_who_is_looked_at_does_not_grow_with_who_is_held(monkeypatch: pytest.MonkeyPatch) -> None:

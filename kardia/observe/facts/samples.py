@@ -33,6 +33,10 @@ class Samples:
         if member_id is not None:
             noted.add(member_id)
 
+    def recovered(self, group: Group, member: Member) -> bool:
+        """Whether a member is out of the danger in which it was looked at last."""
+        return not member.is_in_danger and (group.group_id, member.member_id) in self._in_danger
+
     def keep(self, group: Group, member: Member, every_ms: float) -> None:
         """After a member was looked at: it is looked at again when its next sample is due, or in the next step."""
         if member.is_in_danger:
