@@ -18,6 +18,7 @@ from api.present import deadlines, storms
 from api.present.current import ClusterView, GroupView
 from api.present.freshness import Freshness
 from api.store import Store
+from kardia.instants import to_rfc3339
 from kardia.lag.commits import ERR, REWIND, STALL, STOP
 from kardia.story import words
 
@@ -270,7 +271,7 @@ def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
     for kind, alert in (("session", "KafkaGroupSessionTimeoutImminent"), ("poll", "KafkaGroupPollTimeoutImminent")):
         near = sorted((row.deadline_at_ms, row.member_id) for row in deadlines.endangered(view) if row.kind == kind)
         if near:
-            first = _when(near[0][0] - now_ms)
+            first = _when(near[0][0], now_ms)
             whose = words.count(len(near), "member")
             text = f"the {kind} timeout of {whose} is near, {'the first ' if len(near) > 1 else ''}{first}."
             yield found(alert, text, [member_id for _, member_id in near])
@@ -305,11 +306,13 @@ def _span(duration_ms: int) -> str:
     return words.span(duration_ms // 1_000 * 1_000)
 
 
-def _when(left_ms: int) -> str:
-    """When a deadline is; one that has passed was not yet followed by its end, or by a request that averts it."""
+def _when(deadline_at_ms: int, now_ms: int) -> str:
+    """When a deadline is, as an instant too: a notice may be delivered late, and is read later still. One that has
+    passed was not yet followed by its end, or by a request that averts it."""
+    at, left_ms = to_rfc3339(deadline_at_ms), deadline_at_ms - now_ms
     if left_ms < 0:
-        return f"was due {-left_ms / 1_000:.1f} s ago and has no outcome yet"
-    return f"in {left_ms / 1_000:.1f} s"
+        return f"was due at {at}, {-left_ms / 1_000:.1f} s ago, and has no outcome yet"
+    return f"at {at}, in {left_ms / 1_000:.1f} s"
 
 
 def name_of(view: GroupView, member_id: str) -> str:

@@ -9,6 +9,7 @@ Rules, in this order, for each key of a finding:
 4. Flapping: each time it was raised within `FLAP_WINDOW_MS` doubles the linger of the next (from `FLAP_LINGER_MS`
    on), up to `LINGER_MS_MAX`: it stays raised instead of coming and going.
 5. What is raised is refreshed every `REFRESH_MS` at least. Whoever hears nothing for `EXPIRES_MS` may take it for over.
+   What lingers is told as over: what was said last was true then.
 6. A member that was not named yet since the alert was raised is told at once (`KINDS[...].names_at_once`), not with the
    next refresh: a timeout that is near is over by then. Each once, at most every `NAMED_AFTER_MS`, and only the first
    `NAMED_MAX`: a large group that fails one after the other does not flood.
@@ -73,7 +74,9 @@ class Notice(msgspec.Struct, frozen=True):
     unknown_since_ms: int | None = None
     """It is not known whether it is still so: since then evidence is missing. None: it is so, or it is over."""
     outcome: str = ""
-    """Of one that is resolved: what became of whom it was about."""
+    """Of one that is resolved, or over: what became of whom it was about."""
+    over_since_ms: int | None = None
+    """It stays raised for a while, in case it comes again, and was not so at this instant any more; None: it is so."""
 
 
 class Lifecycle:
@@ -126,7 +129,7 @@ class Lifecycle:
                 or (was_unknown != (alert.unknown_since_ms is not None) and not alert.by_feed)
                 or (not gone and _names_another(alert, now_ms))
             ):
-                notices.append(_tell(alert, "refreshed", now_ms))
+                notices.append(_tell(alert, "refreshed", now_ms, over=gone and not held))
         return notices
 
     def _alert(self, key: Key, finding: Finding, now_ms: int) -> Alert | None:
@@ -163,11 +166,13 @@ def _names_another(alert: Alert, now_ms: int) -> bool:
     )
 
 
-def _tell(alert: Alert, what: str, now_ms: int) -> Notice:
+def _tell(alert: Alert, what: str, now_ms: int, *, over: bool = False) -> Notice:
     alert.told += 1
     alert.told_at_ms = now_ms
     if KINDS[alert.finding.alert].names_at_once:
         alert.named = list(dict.fromkeys((*alert.named, *alert.finding.member_ids)))[:NAMED_MAX]
     digest = blake2b("\0".join(alert.finding.key).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
     notice_id = f"{digest}-{alert.since_ms}-{alert.told}"
-    return Notice(notice_id, what, alert.finding, alert.since_ms, now_ms, alert.unknown_since_ms)
+    over_since_ms = alert.seen_ms if over else None
+    unknown_since_ms = None if over else alert.unknown_since_ms
+    return Notice(notice_id, what, alert.finding, alert.since_ms, now_ms, unknown_since_ms, over_since_ms=over_since_ms)

@@ -138,7 +138,9 @@ class Notifier:
         found = BLIND if is_blind else find(self._store, self._stale)
         self._stale = found.stale or (self._stale if is_blind else frozenset())
         notices = [
-            replace(notice, outcome=outcome_of(self._store, notice.finding)) if notice.what == "resolved" else notice
+            replace(notice, outcome=outcome_of(self._store, notice.finding))
+            if notice.what == "resolved" or notice.over_since_ms is not None
+            else notice
             for notice in self._lifecycle.step(now_ms, found)
         ]
         if self._lifecycle.dropped > dropped_before:

@@ -57,6 +57,9 @@ def texts(notice: Notice, links: Links) -> dict[str, str]:
     description = finding.description + who
     if notice.what == "resolved" and notice.outcome:
         description = f"Over. {notice.outcome}"
+    if notice.over_since_ms is not None:
+        over = f"Over since {to_rfc3339(notice.over_since_ms)}. {notice.outcome}".strip()
+        description = f"{over} The alert stays for a while, in case it comes again."
     if notice.unknown_since_ms is not None:
         description = (
             f"Unknown since {to_rfc3339(notice.unknown_since_ms)}: evidence is missing, so it may be over, or have "
@@ -116,6 +119,7 @@ def _cloud_event(notice: Notice, links: Links) -> dict[str, Any]:
             "since_at_ms": notice.since_ms,
             "told_at_ms": notice.at_ms,
             "unknown_since_at_ms": notice.unknown_since_ms,
+            "over_since_at_ms": notice.over_since_ms,
             "outcome": notice.outcome or None,
         },
     }

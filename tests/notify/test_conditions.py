@@ -66,9 +66,9 @@ def test_a_group_is_held_back_until_all_that_were_known_before_a_gap_are_known_a
 @pytest.mark.parametrize(
     ("deadline_at_ms", "when"),
     [
-        (NOW_MS + 2_900, "in 2.9 s."),
-        (NOW_MS, "in 0.0 s."),
-        (NOW_MS - 2_300, "was due 2.3 s ago and has no outcome yet."),
+        (NOW_MS + 2_900, f"at {to_rfc3339(NOW_MS + 2_900)}, in 2.9 s."),
+        (NOW_MS, f"at {to_rfc3339(NOW_MS)}, in 0.0 s."),
+        (NOW_MS - 2_300, f"was due at {to_rfc3339(NOW_MS - 2_300)}, 2.3 s ago, and has no outcome yet."),
     ],
 )
 @pytest.mark.parametrize(
@@ -99,8 +99,12 @@ def test_a_timeout_that_is_near_says_when_and_who(
 @pytest.mark.parametrize(
     ("members", "session", "zombies"),
     [
-        (1, "the session timeout of 1 member is near, in 2.9 s.", "1 member heartbeats and does no work."),
-        (2, "the session timeout of 2 members is near, the first in 2.9 s.", "2 members heartbeat and do no work."),
+        (1, "the session timeout of 1 member is near, at {}, in 2.9 s.", "1 member heartbeats and does no work."),
+        (
+            2,
+            "the session timeout of 2 members is near, the first at {}, in 2.9 s.",
+            "2 members heartbeat and do no work.",
+        ),
     ],
 )
 def test_it_reads_well_for_one_and_for_many(tmp_path: Path, members: int, session: str, zombies: str) -> None:
@@ -117,7 +121,7 @@ def test_it_reads_well_for_one_and_for_many(tmp_path: Path, members: int, sessio
     store = Store(ApiSettings(tables=tables.root), Clock())
     store.refresh()
     said = {finding.alert: finding.description for finding in conditions.find(store).findings}
-    assert said["KafkaGroupSessionTimeoutImminent"] == f"Group orders: {session}"
+    assert said["KafkaGroupSessionTimeoutImminent"] == "Group orders: " + session.format(to_rfc3339(NOW_MS + 2_900))
     assert said["KafkaGroupZombieMember"] == f"Group orders: {zombies}"
 
 

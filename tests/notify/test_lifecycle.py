@@ -50,6 +50,29 @@ def test_a_finding_is_raised_once_refreshed_and_resolved_after_its_linger() -> N
     assert told(lifecycle, REFRESH_MS + 10 * LINGER_MS, found()) == []
 
 
+def test_what_lingers_is_told_as_over_and_never_as_it_was() -> None:
+    """One that flaps stays raised for minutes: its refreshes said the last "in 1.2 s" a minute after the recovery."""
+    lifecycle, notices = Lifecycle(), []
+    for at_ms in range(0, 400_000, 500):
+        is_so = at_ms % 100_000 < 2_000 and at_ms < 300_000
+        now = found(SESSION._replace(description=f"near at {at_ms}")) if is_so else found()
+        notices += [(at_ms, is_so, notice) for notice in lifecycle.step(at_ms, now)]
+    refreshed = [(at_ms, is_so, notice) for at_ms, is_so, notice in notices if notice.what == "refreshed"]
+    assert len(refreshed) > 5
+    for at_ms, is_so, notice in refreshed:
+        said = targets.texts(msgspec.structs.replace(notice, outcome="x was heard again."), Links("", ""))[
+            "description"
+        ]
+        if is_so:
+            assert said == f"near at {at_ms}"
+        else:
+            assert said == (
+                f"Over since {to_rfc3339(min(at_ms // 100_000, 2) * 100_000 + 1_500)}. x was heard again. "
+                "The alert stays for a while, in case it comes again."
+            )
+    assert notices[-1][2].what == "resolved"
+
+
 def near(*member_ids: str) -> Found:
     return found(SESSION._replace(members=member_ids, member_ids=member_ids))
 
