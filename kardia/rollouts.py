@@ -2,10 +2,11 @@
 
 What it looks like from outside: members of before leave by themselves, one after another, and others come in their
 place, who stay. So a roll-out is a run of rebalances in which (1) each began because a member left by itself, because
-one joined or came back under its static id, or because a cooperative assignor took its second step; (2) nobody who came
-during the run went again: that is a crash loop; (3) two or more of before went, and as many came, to one; (4) who came
-speaks what those of before spoke, else the group moves between the protocols. Names play no part: pods of a deployment
-share a client.id, and their hosts change. Pure; reads no clock.
+one joined or came back under its static id, or because a cooperative assignor took its second step; (2) nobody who
+came during the run went again: that is a crash loop; (3) two or more of before went, and as many came, to one; (4) who
+came speaks what those of before spoke, else the group moves between the protocols. Who comes long before the first
+goes, or after the last has his heir, has come for another reason. Names play no part: pods of a deployment share a
+client.id, and their hosts change. Pure; reads no clock.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ GONE_MIN = 2
 
 UNEVEN_MAX = 1
 """Who went and who came may differ by so many: one is on its way."""
+
+EDGE_MAX = 20
+"""Steps before the first in which somebody goes, and after the last, that are looked at: one heir needs one or two."""
 
 WENT = ("left", "static_replaced")
 """How a member of before goes in a roll-out: by itself, or because its successor has its static id."""
@@ -107,6 +111,28 @@ def _breaks(run: Sequence[Step], step: Step, lives: Sequence[Life]) -> bool:
 
 
 def _judged(run: Sequence[Step], lives: Sequence[Life]) -> RollOut | None:
+    found = [one for part in _parts(run, lives) if (one := _whole(part, lives)) is not None]
+    return min(found, key=lambda one: (abs(len(one.gone) - len(one.came)), one.to_ms - one.from_ms), default=None)
+
+
+def _parts(run: Sequence[Step], lives: Sequence[Life]) -> Iterator[Sequence[Step]]:
+    """What may be the roll-out in a run: it, without some steps before the first in which somebody goes, or after the
+    last one. With a surge the first heir comes before anybody goes, but no longer before than all the rest takes."""
+    went_at_ms = [life.ended_at_ms for life in lives if life.ended_at_ms is not None]
+    goes = [any(step.started_at_ms <= at <= step.completed_at_ms for at in went_at_ms) for step in run]
+    if True not in goes:
+        return
+    first, last = goes.index(True), len(run) - 1 - goes[::-1].index(True)
+    for begin in range(first, max(-1, first - EDGE_MAX), -1):
+        rest_ms = run[last].completed_at_ms - run[begin + 1].started_at_ms if begin < first else 0
+        if begin < first and run[begin + 1].started_at_ms - run[begin].completed_at_ms > rest_ms:
+            return
+        for end in range(last, min(len(run), last + EDGE_MAX)):
+            yield run[begin : end + 1]
+
+
+def _whole(run: Sequence[Step], lives: Sequence[Life]) -> RollOut | None:
+    """The roll-out whose steps these are."""
     from_ms, to_ms = run[0].started_at_ms, run[-1].completed_at_ms
     ended = [life for life in lives if life.ended_at_ms is not None and from_ms <= life.ended_at_ms <= to_ms]
     came = [life for life in lives if from_ms <= life.joined_at_ms <= to_ms]

@@ -42,6 +42,33 @@ def test_a_rolling_restart_is_told_as_one() -> None:
     assert len([text for text in texts if text.startswith("old-")]) == 3, "how those of before came is another story"
 
 
+@pytest.mark.parametrize("at_ms", [-45_000, 190_000], ids=["before it", "after it"])
+def test_who_comes_for_another_reason_is_no_part_of_it(at_ms: int) -> None:
+    """Two minutes and six rebalances were told of a roll-out of seventeen seconds and five: another one had joined."""
+    lives, rebalances = rolled()
+    lives.append(life("another", 60_000 + at_ms))
+    rebalances.append(rebalance(60_000 + at_ms, 62_000 + at_ms, "member_joined", "another"))
+    lives.sort(key=lambda one: int(one["joined_at_ms"]))
+    rebalances.sort(key=lambda one: int(one["started_at_ms"]))
+    texts = told(lives, rebalances)
+    (whole,) = [text for text in texts if "rolling restart" in text]
+    assert "took 53 s: 3 members of before left" in whole
+    assert "It took 6 rebalances" in whole
+    assert "another" not in whole
+    assert any("another" in text and "joined" in text for text in texts), "it has its own sentence"
+
+
+def test_with_a_surge_the_first_heir_comes_before_anybody_goes() -> None:
+    steps, lives = [], []
+    for number in range(3):
+        at = 60_000 + number * 20_000
+        lives += [Life(f"old-{number}", 0, at + 10_000, "left"), Life(f"new-{number}", at, None, None)]
+        steps.append(Step(at, at + 1_000, "member_joined", f"new-{number}"))
+        steps.append(Step(at + 10_000, at + 11_000, "member_left", f"old-{number}"))
+    (found,) = rollouts(steps, lives)
+    assert (len(found.steps), len(found.gone), len(found.came)) == (6, 3, 3)
+
+
 def test_a_member_of_it_tells_its_steps() -> None:
     texts = told(*rolled(), member="old-1")
     assert any("old-1 left" in text for text in texts)
