@@ -178,7 +178,8 @@ ALERTS = (
         ),
         "warning",
         "A consumer group rebalances again and again.",
-        f"Group {OF_GROUP} has rebalanced {{{{ $value }}}} times in five minutes, and it is no rolling restart.",
+        f"Group {OF_GROUP} has rebalanced on {{{{ $value }}}} occasions in five minutes. A roll-out is none, a "
+        "start-up is one.",
         "rebalance-storm.md",
     ),
     Alert(

@@ -154,8 +154,8 @@ def _running(store: Store, clusters: list[ClusterView], shown: dict[str, list[Gr
     )
     stormy = GaugeMetricFamily(
         "kardia_group_storm_rebalances",
-        f"Rebalances of a group that were over within the last {storms.WITHIN_MS // 60_000} minutes, roll-outs left "
-        "out.",
+        f"Occasions on which a group has rebalanced within the last {storms.WITHIN_MS // 60_000} minutes: roll-outs "
+        "are left out, and what belongs to one start-up, or to one restart of everybody, counts once.",
         labels=OF_GROUP,
     )
     for cluster in clusters:

@@ -288,7 +288,7 @@ def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
         yield found("KafkaGroupPendingMemberBlocks", f"{ids} handed out and never used.")
     stormy = storms.recent(view, now_ms)
     if len(stormy) >= storms.REBALANCES:
-        text = f"{words.count(len(stormy), 'rebalance')} in {storms.WITHIN_MS // 60_000} minutes."
+        text = f"it rebalanced on {len(stormy)} occasions in {storms.WITHIN_MS // 60_000} minutes."
         whom_began = dict.fromkeys(step.member_id for step in stormy if step.member_id)
         yield found("KafkaGroupRebalanceStorm", text, list(whom_began))
     for alert, happened, within_ms, at_least in (

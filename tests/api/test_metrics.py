@@ -115,14 +115,23 @@ def test_state_is_one_series_per_state(filled: Tables) -> None:
     assert found == {state: float(state == "Stable") for state in states}
 
 
-def test_a_member_past_its_poll_deadline_that_still_heartbeats_is_a_zombie(filled: Tables) -> None:
+OVER = {"deadline_at_ms": NOW_MS - 5}
+
+
+def test_a_member_whose_poll_interval_ran_out_as_foretold_and_that_still_heartbeats_is_a_zombie(filled: Tables) -> None:
+    """The deadline in its row alone is none: an idle topic may show no poll either."""
+    assert Scraped(filled).value("kardia_group_zombie_members", group="orders") == 0
+    filled.batch(1, prediction("orders", "s", "poll"), progress(NOW_MS))
+    assert Scraped(filled).value("kardia_group_zombie_members", group="orders") == 0, "it has not run out yet"
+    filled.batch(2, prediction("orders", "s", "poll", **OVER, known_at_ms=NOW_MS + 1), progress(NOW_MS))
     assert Scraped(filled).value("kardia_group_zombie_members", group="orders") == 1
-    filled.batch(1, health("orders", "s", at_ms=NOW_MS + 1, status="imminent"), progress(NOW_MS))
+    averted = {"outcome": "averted", "outcome_at_ms": NOW_MS, "known_at_ms": NOW_MS + 2}
+    filled.batch(3, prediction("orders", "s", "poll", **OVER, **averted), progress(NOW_MS))
     assert Scraped(filled).value("kardia_group_zombie_members", group="orders") == 0
 
 
 def test_whom_a_rebalance_waits_for_is_a_zombie_while_its_session_lives(filled: Tables) -> None:
-    filled.batch(1, prediction("orders", "a", "rebalance"), progress(NOW_MS))
+    filled.batch(1, prediction("orders", "a", "rebalance"), prediction("orders", "s", "poll", **OVER), progress(NOW_MS))
     assert Scraped(filled).value("kardia_group_zombie_members", group="orders") == 2
 
 

@@ -179,9 +179,9 @@ MUST_SHOW = {
         (
             *DANGER,
             *SURELY,
-            cell("fleet", "Who is next", "c04-b", "left", "≥ 0.4 s", PLAIN),
+            cell("fleet", "Who is next", "c04-b", "left", "≥ 4.4 s", PLAIN),
             cell("group", "Members", "c04-b", "status", "ok", WELL),
-            cell("group", "Members", "c04-b", "session ends in", "≥ 0.4 s", PLAIN),
+            cell("group", "Members", "c04-b", "session ends in", "≥ 2.4 s", PLAIN),
             stat("member", "Session ends in", "≥ 5.8 s", PLAIN),
             stat("member", "Poll ends in", "1.0 s", ALARM),
             cell("member", "What was said beforehand", "poll", "outcome", "open", PLAIN),
