@@ -45,6 +45,9 @@ class Read(NamedTuple):
     """The admin API, sampled."""
     ends: bool = False
     """Where the partitions end that it has commits for."""
+    beside: str = ""
+    """The client library of its members where all of them have one whose fetches show no polls, as librdkafka's: then
+    FETCH in the log would answer nothing more. Empty: not so, or not known."""
 
     @property
     def rung(self) -> int:
@@ -122,6 +125,12 @@ def _members(read: Read) -> tuple[Degree, str]:
 def _polls(read: Read) -> tuple[Degree, str]:
     if read.polls:
         return "yes", ""
+    if read.requests and read.beside:
+        return (
+            "partly",
+            f"telemetry of clients (docs/request-logging.md): {read.beside} fetches beside the application, so that "
+            "FETCH shows no polls of it, and only its commits do",
+        )
     return (
         ("partly", f"{_POLLS}: else only commits and joins show polls")
         if read.requests

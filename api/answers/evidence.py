@@ -7,6 +7,7 @@ from typing import Any
 from api.answers import answers
 from api.present.current import ClusterView, GroupView
 from kardia.events import ADMIN_BROKER, OFFSETS_BROKER
+from kardia.kafka.libraries import LIBRARIES, recognise
 from kardia.rungs import NEEDS_REQUESTS_REASON, RUNGS, Read, questions
 
 _SHOW_POLLS = frozenset({"fetch", "telemetry"})
@@ -42,7 +43,16 @@ def read_of(cluster: ClusterView, view: GroupView) -> Read:
         offsets=OFFSETS_BROKER in read,
         samples=ADMIN_BROKER in read,
         ends=_has_ends(cluster, view.group_id),
+        beside=_fetches_beside(view),
     )
+
+
+def _fetches_beside(view: GroupView) -> str:
+    """The client library of all members, if their fetches show no polls."""
+    names = {recognise(row.client_software_name or "", row.client_id or "", "") for row in view.lives.values()}
+    if len(names) != 1 or names <= {"unknown", "connect"} or LIBRARIES[min(names)].fetches_show_polls:
+        return ""
+    return min(names)
 
 
 def _has_ends(cluster: ClusterView, group_id: str) -> bool:

@@ -38,6 +38,11 @@ class Library(NamedTuple):
     gives_up: bool = True
     shows_between: bool = True
 
+    @property
+    def fetches_show_polls(self) -> bool:
+        """Whether a FETCH of it can show that its application polls."""
+        return "fetch" in self.polled_by or self.taken_within_ms >= 0
+
 
 AUTO_COMMIT_INTERVAL_MS = 5_000
 """Default auto.commit.interval.ms of Java, kafka-python and librdkafka; a commit trails consumption by at most that."""

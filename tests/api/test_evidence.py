@@ -19,7 +19,8 @@ from ingest.samples import Answer, Changes, sample_line
 from kardia.observe import ObserverSettings
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, replay
-from tests.api.conftest import Api, Clock, running
+from tests.api.conftest import Api, Clock, Serve, running
+from tests.api.written import NOW_MS, Tables, health, member, progress, transition
 from tests.support.stories import Story
 
 STORY = Story("c04_mpi-4.1.2")
@@ -132,3 +133,18 @@ def test_a_story_of_samples_says_bounds_and_what_it_cannot_know(folder: Path) ->
     assert "(Not sure: the evidence is missing.)" in told
     assert "timers of a broker may fire late" not in told
     assert "“why did it rebalance?”" in kardia("why", "g04", "--tables", str(tables_of(1, folder)))
+
+
+@pytest.mark.parametrize(
+    ("software", "said"), [("librdkafka", "needs telemetry of clients"), ("apache-kafka-java", "needs FETCH")]
+)
+def test_fetch_is_asked_for_where_it_would_show_polls(tables: Tables, serve: Serve, software: str, said: str) -> None:
+    tables.create()
+    rows = [transition("g", 1, "Stable"), member("g", "a", client_software_name=software, broker="b1")]
+    tables.batch(0, *rows, health("g", "a", poll_evidence="commit"), progress(NOW_MS))
+    api = serve()
+    api.wait_for_batch(0)
+    evidence = api.get("/api/v1/clusters/demo/groups/g")["evidence"]
+    (polled,) = [one for one in evidence["questions"] if one["question"] == "did it poll?"]
+    assert polled["answered"] == "partly"
+    assert polled["needs"].startswith(said)

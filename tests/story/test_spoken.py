@@ -93,6 +93,16 @@ def test_a_protocol_without_reasons_is_not_blamed_for_giving_none() -> None:
     assert "without giving a reason" in said(lives=[life("a", 0, 5_000, "left")])
 
 
+def test_nobody_is_told_to_read_fetch_where_the_library_shows_no_polls_by_it() -> None:
+    """FETCH was read already, and "needs FETCH" was said."""
+    read = Read(requests=True, beside="librdkafka")
+    found = {one.question: one for one in questions(read)}["did it poll?"]
+    assert found.answered == "partly"
+    assert "needs telemetry of clients" in found.needs
+    assert "librdkafka fetches beside the application, so that FETCH shows no polls of it" in found.needs
+    assert "needs FETCH" in {one.question: one for one in questions(Read(requests=True))}["did it poll?"].needs
+
+
 def test_nobody_is_told_to_read_more_of_a_share_group_than_there_is() -> None:
     found = {one.question: one for one in questions(Read(requests=True), epochs=True, share=True)}
     assert "FETCH" not in found["did it poll?"].needs
