@@ -381,6 +381,12 @@ HEALTH = Table(
             "its target that it does not have; null where none are known to be",
             personal=True,
         ),
+        _s(
+            "assigned",
+            "which partitions it has, those among them that it must give up, as `orders:0-3,7;payments:1`, cut with … "
+            "at 1,000 characters; null in classic groups and where that is not known",
+        ),
+        _s("assigned_target", "which it is to have in the end, likewise"),
     ),
 )
 

@@ -141,7 +141,10 @@ def assignment(health: Any) -> dict[str, Any] | None:
     return {"group_epoch": health.generation_id, **found}
 
 
-ASSIGNMENT = ("member_epoch", "member_state", "partitions", "partitions_revoking", "partitions_target")
+ASSIGNMENT = (
+    *("member_epoch", "member_state", "partitions", "partitions_revoking", "partitions_target"),
+    *("assigned", "assigned_target"),
+)
 """Columns of `health` that `assignment` repeats."""
 
 

@@ -15,6 +15,8 @@ export function assignmentOf(sample) {
     state: sample.member_state,
     has: sample.partitions === null ? null : sample.partitions + (sample.partitions_revoking ?? 0),
     toHave: sample.partitions_target,
+    assigned: sample.assigned ?? null,
+    target: sample.assigned_target ?? null,
     revoking: sample.partitions_revoking ?? 0,
     moving: sample.moving ?? [],
     untilMs: sample.awaited_until_at_ms,
@@ -43,9 +45,18 @@ function epochs({ epoch, groupEpoch, state }) {
   return (groupEpoch === null || groupEpoch === epoch ? `epoch ${epoch}` : `epoch ${epoch} of ${groupEpoch}`) + away;
 }
 
-function counts({ has, toHave }) {
-  if (has === null) return toHave === null ? "" : `is to have ${toHave}`;
-  return toHave === null || toHave === has ? `has ${has}` : `has ${has}, is to have ${toHave}`;
+/** How many partitions it has and is to have, and which; the target only where it is another. */
+function counts({ has, toHave, assigned, target }) {
+  const having = has === null ? "" : `has ${has}${which(assigned)}`;
+  const isSame = toHave === null || (toHave === has && (target ?? assigned) === assigned);
+  const getting = isSame ? "" : `is to have ${toHave}${which(target)}`;
+  return [having, getting].filter(Boolean).join(", ");
+}
+
+/** ` (orders 0-3, 7)`; nothing where it is not known, or nothing. */
+function which(partitionsByTopic) {
+  if (!partitionsByTopic) return "";
+  return ` (${visible(partitionsByTopic.replaceAll(":", " ").replaceAll(",", ", ").replaceAll(";", "; "), 120)})`;
 }
 
 function until(atMs) {

@@ -45,6 +45,8 @@ SAMPLE = (
     "partitions",
     "partitions_revoking",
     "partitions_target",
+    "assigned",
+    "assigned_target",
 )
 """Columns of `health` that a sample repeats."""
 

@@ -66,6 +66,8 @@ class Assignment(Answer):
     partitions: int | None = Field(description="partitions that it may read; null where that is not known")
     partitions_revoking: int | None = Field(description="partitions that it was told to give up and still has")
     partitions_target: int | None = Field(description="partitions that it is to have in the end, by records")
+    assigned: str | None = Field(description="which it has, as `orders:0-3,7;payments:1`; null where that is not known")
+    assigned_target: str | None = Field(description="which it is to have in the end, likewise")
     moving: list[Moving] = Field(description="partitions on their way from it or to it, the first 50")
     awaited_since_at_ms: int | None = Field(description="a rebalance waits for it since then")
     awaited_since_at: str | None
@@ -400,6 +402,8 @@ class Sample(Answer):
     partitions: int | None = Field(description="partitions that it may read; null where that is not known")
     partitions_revoking: int | None = Field(description="partitions that it was told to give up and still has")
     partitions_target: int | None = Field(description="partitions that it is to have in the end, by records")
+    assigned: str | None = Field(description="which it has, as `orders:0-3,7;payments:1`; null where that is not known")
+    assigned_target: str | None = Field(description="which it is to have in the end, likewise")
     moving: list[Moving] | None = Field(description="partitions on their way from it or to it; null where none are")
 
 

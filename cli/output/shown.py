@@ -156,6 +156,7 @@ def evidence(found: Answer) -> Text:
 _MEMBER_HEADINGS = ("CLIENT", "STATUS", "SESSION LEFT", "POLL LEFT", "POLL SIGN", "STATIC ID")
 _EPOCH_HEADINGS = ("EPOCH", "HAS", "TO HAVE", "ON THE WAY")
 _WIDE_HEADINGS = ("HOST", "MEMBER")
+_ASSIGNED_HEADINGS = ("CURRENT PARTITIONS", "TARGET PARTITIONS")
 _VERBOSE_HEADINGS = ("LIBRARY", "SESSION TIMEOUT", "REBALANCE TIMEOUT", "JOINED")
 
 
@@ -163,7 +164,7 @@ def members(rows: list[Answer], *, stale: bool, narrow: bool = False, verbose: b
     """Members, one per line, the least margin first."""
     epochs = not narrow and any(row["assignment"] is not None for row in rows)
     headings = (*_MEMBER_HEADINGS, *_EPOCH_HEADINGS * epochs, *_WIDE_HEADINGS * (not narrow))
-    table = _table(*headings, *_VERBOSE_HEADINGS * verbose)
+    table = _table(*headings, *_VERBOSE_HEADINGS * verbose, *_ASSIGNED_HEADINGS * (verbose and epochs))
     who = _names(rows)
     for row in sorted(rows, key=margin):
         cells = [
@@ -188,6 +189,9 @@ def members(rows: list[Answer], *, stale: bool, narrow: bool = False, verbose: b
                 _span(row["rebalance_timeout_ms"]),
                 Text(words.instant(row["joined_at_ms"])),
             ]
+            if epochs:
+                found = row["assignment"] or {}
+                cells += [_assigned(found.get("assigned")), _assigned(found.get("assigned_target"))]
         table.add_row(*cells)
     return table
 
@@ -206,6 +210,11 @@ def _epoch_cells(row: Answer, who: Callable[[str], str]) -> list[Text]:
     if found is None:
         return [Text("-")] * len(_EPOCH_HEADINGS)
     return [Text(_epoch(found)), _number(_has(found)), _number(found["partitions_target"]), Text(_on_the_way(row, who))]
+
+
+def _assigned(text: str | None) -> Text:
+    """Partitions by topic."""
+    return Text("-" if text is None else "none" if not text else words.escaped(words.shortened(text, 2_000)))
 
 
 def _epoch(found: Answer) -> str:
@@ -270,6 +279,8 @@ def member(row: Answer, *, stale: bool) -> RenderableType:
         if row["assignment"] is not None:
             cells = _epoch_cells(row, words.name)
             lines += zip(("epoch", "partitions", "is to have", "on the way"), cells, strict=True)
+            lines.append(("current", _assigned(row["assignment"]["assigned"])))
+            lines.append(("target", _assigned(row["assignment"]["assigned_target"])))
     for label, value in lines:
         table.add_row(Text(label, style="bold"), value)
     return table

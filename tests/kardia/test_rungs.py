@@ -8,7 +8,11 @@ import pytest
 
 from kardia.rungs import RUNGS, Read, questions
 
-ALL = [Read(*given) for given in product((False, True), repeat=6) if given[0] or not given[1]]
+ALL = [
+    Read(*given)  # type: ignore[arg-type]  # six of its seven
+    for given in product((False, True), repeat=6)
+    if given[0] or not given[1]
+]
 DEGREES = ("no", "partly", "yes")
 
 

@@ -39,6 +39,8 @@ def test_target_and_assignment_of_all_members_say_what_is_on_its_way_before_its_
     assert moves(known, "a") is None
     row = health(known, "b")
     assert (row["partitions"], row["partitions_target"], row["partitions_revoking"]) == (1, 0, 0)
+    assert (row["assigned"], row["assigned_target"]) == ("t:1", ""), "which it has, and which it is to have"
+    assert [health(known, "c")[name] for name in ("assigned", "assigned_target")] == ["", "t:1"]
     assert row["awaited_until_at_ms"] is None, "its time runs from when it is told"
 
 
@@ -50,6 +52,7 @@ def test_whoever_was_told_must_give_it_up_and_the_other_waits_until_it_has() -> 
     told = scene.known()
     assert moves(told, "b") == moves(told, "c") == [("t", 1, "b", "c")]
     assert health(told, "b")["partitions_revoking"] == 1
+    assert health(told, "b")["assigned"] == "t:1", "it has it still"
     scene.record_current(8_100, "b", 3, 0, ())
     scene.beat(8_110, "b", 2, 3, owned=(), since=8_100)
     scene.tick(14_000)

@@ -8,7 +8,8 @@ group, so that one there comes from nobody. Sources: `CurrentAssignmentBuilder`,
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
 from typing import Any
 
 from kardia.observe.state.group import Group, Member
@@ -17,6 +18,10 @@ from kardia.observe.state.partitions import named, together, without
 
 MOVING_MAX = 50
 """Partitions that one row of a member tells of; its counts have all."""
+
+
+ASSIGNED_CHARS_MAX = 1_000
+"""Length of what one row says of the partitions of a member: some hundred of them, more where they are in a row."""
 
 
 class Targets:
@@ -57,6 +62,34 @@ def moving(group: Group, member: Member, targets: Targets) -> list[dict[str, Any
     return entries[:MOVING_MAX] or None
 
 
+def assigned(group: Group, member: Member) -> tuple[str | None, str | None]:
+    """What a member has and what it is to have, each by topic, as Kafka's tool shows it; None where not known."""
+    own, modern = member.modern, group.modern
+    if own is None or modern is None or not _is_there(member):
+        return None, None
+    has = own.assigned if not own.revoking else together(own.assigned or {}, own.revoking)
+    return _told(modern, has), _told(modern, own.target)
+
+
+def _told(modern: ModernGroup, partitions: Partitions | None) -> str | None:
+    if partitions is None:
+        return None
+    topics = sorted((_topic(modern, topic), numbers) for topic, numbers in partitions.items() if numbers)
+    text = ";".join(f"{topic}:{','.join(_runs(numbers))}" for topic, numbers in topics)
+    return text if len(text) <= ASSIGNED_CHARS_MAX else text[: ASSIGNED_CHARS_MAX - 1] + "…"
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[str]:
+    """Numbers in order as `0-3`, `7`."""
+    for _, run in groupby(enumerate(sorted(numbers)), lambda one: one[1] - one[0]):
+        first, *rest = (number for _, number in run)
+        yield f"{first}-{rest[-1]}" if rest else str(first)
+
+
+def _topic(modern: ModernGroup, topic: str) -> str:
+    return f"subtopology-{topic}" if modern.protocol == "streams" else modern.topic_names.get(topic, topic)
+
+
 def _is_there(member: Member) -> bool:
     """Not if a record says that it is a member no more, and nothing says yet why."""
     return member.modern is not None and member.modern.gone_at_ms < 0
@@ -75,7 +108,7 @@ def _first(partitions: Partitions) -> list[str]:
 def _entry(modern: ModernGroup, name: str, from_id: str | None, to_id: str | None) -> dict[str, Any]:
     topic, _, number = name.rpartition(":")
     return {
-        "topic": f"subtopology-{topic}" if modern.protocol == "streams" else modern.topic_names.get(topic, topic),
+        "topic": _topic(modern, topic),
         "partition": int(number),
         "from_member_id": from_id,
         "to_member_id": to_id if to_id != from_id else None,

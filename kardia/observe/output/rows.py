@@ -14,7 +14,7 @@ from kardia.observe.clients.application import UNKNOWN
 from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.deadlines.deadlines import polls_unseen
 from kardia.observe.deadlines.waiting import awaited
-from kardia.observe.output.moving import moving
+from kardia.observe.output.moving import assigned, moving
 from kardia.observe.output.status import GroupAt
 from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Cause, Ended, Group, Member, Rebalance
 from kardia.tables import Row
@@ -275,6 +275,7 @@ def health_row(
         told,
         *_epoch_columns(member),
         moving(group, member, group_at.targets) if status != "ended" else None,
+        *(assigned(group, member) if status != "ended" else (None, None)),
     )
 
 
