@@ -8,7 +8,7 @@ ARGS ?=
 PROTOCOLS ?= classic consumer share streams
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick test-long truth fleet night check bench release clean
+.PHONY: help setup demo test quick coverage test-long truth fleet night check bench release clean
 
 help: ## Show the targets, each with its sentence.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  make \1:\2/p' $(MAKEFILE_LIST) | while IFS=: read -r name text; do \
@@ -30,6 +30,10 @@ quick: setup ## Style, and the tests that take no time: for the loop of whoever 
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m pytest --quick -m "not slow and not long" $(ARGS)
+
+coverage: setup ## Count the lines of kardia/ that its tests run; fails below what is held (5 min).
+	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered -m "not slow and not long" $(ARGS) \
+		tests/coordinator tests/corpora tests/golden tests/kardia tests/lag tests/observe tests/public_cases tests/story tests/truth
 
 test-long: setup ## Run the heavier sweeps as well, on new examples; says how to draw the same again (hours).
 	@$(BIN)/python -m pytest -m "long or not long" --hypothesis-profile=new $(ARGS)

@@ -254,25 +254,6 @@ def _is_another_day(
     )
 
 
-def all_groups(
-    questions: Questions,
-    from_ms: int | None,
-    to_ms: int | None,
-    form: str | None,
-    tables: Folder | None,
-    api: str | None,
-) -> None:
-    """What all groups went through, on the terminal or, with a `form`, for programs."""
-    from cli.output import incidents
-
-    found = questions.incidents(from_ms, to_ms)
-    if form is not None:
-        (print_yaml if form == "yaml" else print_json)(found)
-        return
-    where = f" --tables {tables}" if tables is not None else f" --api {api}" if api else ""
-    incidents.show(stdout(), found, where)
-
-
 WIDTH_MAX = 2_000
 """Columns of a table that is not cut to the terminal: a line that is too long is wrapped by it, as kubectl's are."""
 

@@ -7,13 +7,32 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from cli.asking.asking import print_json, print_yaml, stdout
+from cli.asking.questions import Questions
+from cli.options import Folder
 from kardia.story import incidents, words
 
 SHOWN_MAX = 20
 """Groups that are shown; the rest is counted."""
 
 
-def show(console: Console, answer: dict[str, Any], where: str) -> None:
+def all_groups(
+    questions: Questions,
+    times: tuple[int | None, int | None],
+    form: str | None,
+    tables: Folder | None,
+    api: str | None,
+) -> None:
+    """What all groups went through between two instants, on the terminal or, with a `form`, for programs."""
+    found = questions.incidents(*times)
+    if form is not None:
+        (print_yaml if form == "yaml" else print_json)(found)
+        return
+    where = f" --tables {tables}" if tables is not None else f" --api {api}" if api else ""
+    _show(stdout(), found, where)
+
+
+def _show(console: Console, answer: dict[str, Any], where: str) -> None:
     """Print them; `where` is what a next command needs to ask the same tables."""
     found = answer["incidents"]
     console.print(Text(incidents.title(answer), style="bold"))

@@ -19,7 +19,6 @@ from cli.asking.asking import (
     TimezoneOption,
     TokenOption,
     ToOption,
-    all_groups,
     asking,
     print_json,
     print_yaml,
@@ -60,7 +59,10 @@ def incident(
 
         times = range_options(questions, from_, to, group)
         if group is None:
-            all_groups(questions, *times, None if output is ReportOutput.MARKDOWN else output.value, tables, api)
+            from cli.output.incidents import all_groups
+
+            form = None if output is ReportOutput.MARKDOWN else output.value
+            all_groups(questions, times, form, tables, api)
             return
         found = questions.incident(group, *times)
         if output is ReportOutput.JSON:

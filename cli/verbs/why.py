@@ -18,7 +18,6 @@ from cli.asking.asking import (
     TextOutput,
     TimezoneOption,
     TokenOption,
-    all_groups,
     asking,
     instant_option,
     print_as,
@@ -52,7 +51,10 @@ def why(
 
         at_ms = instant_option(questions, "--at", at, group)
         if group is None:
-            all_groups(questions, None, at_ms, None if output is TextOutput.TEXT else output.value, tables, api)
+            from cli.output.incidents import all_groups
+
+            form = None if output is TextOutput.TEXT else output.value
+            all_groups(questions, (None, None if at_ms is None else at_ms + 1), form, tables, api)
             return
         told = story.why(questions.material(group, at_ms, None, events=evidence), at_ms=at_ms)
         if output is TextOutput.TEXT:
