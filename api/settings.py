@@ -103,8 +103,14 @@ class ApiSettings(BaseSettings):
     connections_max: int = Field(
         default=512, ge=1, description="open connections; one more closes the one idle for longest; Prometheus: 512"
     )
+    connections_of_address_max: int = Field(
+        default=256, ge=1, description="open connections of one address, a proxy among them; as `connections_max`"
+    )
     request_within_ms: int = Field(
         default=10_000, ge=100, description="so soon after it was opened a connection must have sent a request"
+    )
+    send_within_ms: int = Field(
+        default=10_000, ge=100, description="so long a connection may take next to nothing of what it is answered"
     )
     url_bytes_max: int = Field(default=96_000, ge=1_000, description="path and query; the two longest ids take 87,380")
     metrics_groups_max: int = Field(

@@ -1,18 +1,24 @@
-"""Connections and their bounds: who connects and says nothing holds a place only until somebody else needs it.
+"""Connections and their bounds: who connects and says nothing, or asks and does not read, holds a place only until
+somebody else needs it.
 
-A server process may hold `connections_max` of them. One more closes the one that has asked nothing for longest; if all
-are being answered, the new one is closed at once. Who has connected must send a whole request head within
-`request_within_ms`. Open files are bounded by the system, and a connection that cannot be accepted costs a line of the
-log each time, so the bound on files is raised first. What is closed here is counted.
+A server process may hold `connections_max` of them, `connections_of_address_max` of one address. One more closes the
+one that has asked nothing for longest, then the one that for longest has not read its answer; if all are answered just
+now, it is closed itself. Who has connected must send a whole request head within `request_within_ms`, and take what it
+is sent: the next request of a connection is not looked at before the system has the answer to the last one, of which it
+keeps about `SENT_BYTES`; who takes less than `TAKEN_BYTES` within `send_within_ms` is closed. So whoever never reads
+costs one answer, and is no request in work. Open files are bounded by the system, and a connection that cannot be
+accepted costs a line of the log each time, so the bound on files is raised first. What is closed here is counted.
 
-Extends a class of uvicorn (checked with 0.54): `connection_made`, `connection_lost`, `data_received`, `cycle`.
+Extends a class of uvicorn (checked with 0.54): `connection_made`, `connection_lost`, `data_received`, `handle_events`,
+`pause_writing`, `resume_writing`, `cycle`, `flow`, `client`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -20,36 +26,78 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 FILES_BESIDE = 512
 """Open files that a server needs beside its connections: tables that are read, the log, the listener."""
 
+SENT_BYTES = 128 << 10
+"""The system keeps about twice as much of what is sent and not taken, of each connection; left alone it takes up to
+4 MB. At 100 ms from here to there and back it is 2.5 MB a second."""
+
+TAKEN_BYTES = 64 << 10
+"""Who takes that much of an answer in time goes on: 52 kbit/s, with `send_within_ms` as it is by default."""
+
 
 class Connections:
     """All connections of one server process, the one that was quiet longest first."""
 
-    def __init__(self, most: int, request_within_ms: int, closed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        most: int,
+        most_of_address: int,
+        request_within_ms: int,
+        send_within_ms: int,
+        closed: Callable[[str], None],
+    ) -> None:
         """`closed` is told one of `api.metrics.requests.CLOSED` for each connection that is closed here."""
         self.most = most
+        self.most_of_address = most_of_address
         self.request_within_s = request_within_ms / 1_000
+        self.send_within_s = send_within_ms / 1_000
         self.closed = closed
         self._open: dict[Connection, None] = {}
+        self._of_address: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._open)
 
     def enter(self, connection: Connection) -> bool:
         """Give a new connection a place; False: there is none."""
-        if len(self._open) >= self.most:
-            idle = next((one for one in self._open if not one.is_asking), None)
-            if idle is None:
-                self.closed("refused")
-                return False
-            self.leave(idle)
-            idle.close_now()
-            self.closed("idle")
+        address = connection.address
+        if self._of_address[address] >= self.most_of_address:
+            free = self._give_up(one for one in self._open if one.address == address)
+        else:
+            free = len(self._open) < self.most or self._give_up(self._open)
+        if not free:
+            self.closed("refused")
+            return False
         self._open[connection] = None
+        self._of_address[address] += 1
         return True
+
+    def _give_up(self, among: Iterable[Connection]) -> bool:
+        """Close one of these that nobody misses; whether there was one."""
+        asking = []
+        for one in among:
+            if not one.is_asking:
+                self.drop(one, "idle")
+                return True
+            asking.append(one)
+        unread = [one for one in asking if one.unread_since is not None]
+        if not unread:
+            return False
+        self.drop(min(unread, key=lambda one: one.unread_since or 0.0), "unread")
+        return True
+
+    def drop(self, connection: Connection, why: str) -> None:
+        """Close a connection, and count it."""
+        self.leave(connection)
+        self.closed(why)
+        connection.close_now()
 
     def leave(self, connection: Connection) -> None:
         """Its place is free."""
-        self._open.pop(connection, None)
+        if connection in self._open:
+            del self._open[connection]
+            self._of_address[connection.address] -= 1
+            if not self._of_address[connection.address]:
+                del self._of_address[connection.address]
 
     def heard(self, connection: Connection) -> None:
         """It has said something: others were quiet for longer."""
@@ -73,6 +121,15 @@ class Connection(H11Protocol):
         super().__init__(*given, **named)
         self._among = among
         self._awaited: asyncio.TimerHandle | None = None
+        self._sending: asyncio.TimerHandle | None = None
+        self._unsent = 0
+        self.unread_since: float | None = None
+        """Since when something is sent that the other side does not take, by the clock of the loop."""
+
+    @property
+    def address(self) -> str:
+        """Where it comes from."""
+        return self.client[0] if self.client else ""
 
     @property
     def is_asking(self) -> bool:
@@ -85,6 +142,8 @@ class Connection(H11Protocol):
         if not self._among.enter(self):
             self.close_now()
             return
+        # Whatever the system does not take at once stops this connection. Not 0: TLS would wait for less than that.
+        transport.set_write_buffer_limits(high=1)
         self._awaited = self.loop.call_later(self._among.request_within_s, self._no_request)
 
     def data_received(self, data: bytes) -> None:
@@ -95,11 +154,33 @@ class Connection(H11Protocol):
             self._awaited.cancel()
             self._awaited = None
 
+    def handle_events(self) -> None:
+        """The next request is looked at when the answer to the one before was taken."""
+        if self.unread_since is not None and not self.is_asking:
+            self.flow.pause_reading()
+        else:
+            super().handle_events()
+
+    def pause_writing(self) -> None:
+        """The other side does not take what it is sent, for a moment or for good."""
+        super().pause_writing()
+        self.unread_since = self.loop.time()
+        self._look_again()
+
+    def resume_writing(self) -> None:
+        """It has taken all of it."""
+        self.unread_since = None
+        self._end(self._sending)
+        super().resume_writing()
+        if not self.is_asking and not self.transport.is_closing():
+            self.flow.resume_reading()
+            self.handle_events()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The place is free."""
         self._among.leave(self)
-        if self._awaited is not None:
-            self._awaited.cancel()
+        self._end(self._awaited)
+        self._end(self._sending)
         super().connection_lost(exc)
 
     def close_now(self) -> None:
@@ -108,9 +189,22 @@ class Connection(H11Protocol):
 
     def _no_request(self) -> None:
         self._awaited = None
-        self._among.leave(self)
-        self._among.closed("no_request")
-        self.close_now()
+        self._among.drop(self, "no_request")
+
+    def _look_again(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        self._sending = self.loop.call_later(self._among.send_within_s, self._not_taken)
+
+    def _not_taken(self) -> None:
+        if self._unsent - self.transport.get_write_buffer_size() < TAKEN_BYTES:
+            self._among.drop(self, "unread")
+        else:
+            self._look_again()
+
+    @staticmethod
+    def _end(timer: asyncio.TimerHandle | None) -> None:
+        if timer is not None:
+            timer.cancel()
 
 
 def allow_files(connections_max: int) -> int:

@@ -40,7 +40,10 @@ from api.settings import ApiSettings
 
 log = logging.getLogger("kardia.api.guard")
 
-OPEN_PATHS = frozenset(("/", "/livez", "/healthz", "/readyz"))
+PROBES = frozenset(("/livez", "/healthz"))
+"""Answered however many requests are in work: who asks restarts the server where it is not."""
+
+OPEN_PATHS = frozenset(("/", "/readyz")) | PROBES
 OPEN_PREFIX = "/page/"
 RUNBOOKS_PREFIX = "/runbooks/"
 METHODS = ("GET", "HEAD")
@@ -129,7 +132,11 @@ class Guard:
                 # Nothing that changes is kept: what is left of a deadline would be told of another present.
                 headers.append((b"cache-control", b"no-cache" if holds_no_data else b"no-store"))
                 message = {**message, "headers": headers}
-            await send(message)
+            self._in_work -= 1  # who does not read is no work; what it costs is bounded by `connections`
+            try:
+                await send(message)
+            finally:
+                self._in_work += 1
 
         self._in_work += 1
         principal = ""
@@ -166,7 +173,7 @@ class Guard:
     def _check(self, scope: Scope) -> tokens.Scope:
         """What the caller may ask about, or the problem with the request."""
         limits = self._settings
-        if self._in_work > limits.requests_at_once_max:
+        if self._in_work > limits.requests_at_once_max and scope["path"] not in PROBES:
             raise Overloaded(
                 f"expected at most {limits.requests_at_once_max} requests at once; ask again later.",
                 headers={"Retry-After": "1"},

@@ -7,9 +7,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from api.access.token_file import OUTCOMES
 from api.errors import LIMITS
 
-CLOSED = ("idle", "refused", "no_request")
+CLOSED = ("idle", "refused", "no_request", "unread")
 """Why the server closed a connection: it was idle and its place was needed; all places were taken by requests; no
-request came in time."""
+request came in time; it did not take what it was sent, in time, or as its place was needed."""
 
 
 class RequestMetrics:
@@ -34,7 +34,7 @@ class RequestMetrics:
         self._closed = Counter(
             "kardia_http_connections_closed",
             "Connections that the server closed: idle and their place was needed, refused because all places were "
-            "taken by requests, or without a request in time.",
+            "taken by requests, without a request in time, or not taking what they were sent.",
             ("why",),
             registry=registry,
         )

@@ -119,7 +119,7 @@ def _run(settings: ApiSettings) -> None:
 
     import uvicorn
 
-    from api.access.connections import Connections, allow_files
+    from api.access.connections import SENT_BYTES, Connections, allow_files
     from api.app import create_app
     from api.http.gc_tuning import Pauses
 
@@ -132,6 +132,7 @@ def _run(settings: ApiSettings) -> None:
     # The protocol is named, because asyncio switches Nagle's delay off only where it is: 40 ms per answer otherwise.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_BYTES)  # each connection has it from here
         try:
             listener.bind((settings.host, settings.port))
         except OSError as error:
@@ -140,7 +141,13 @@ def _run(settings: ApiSettings) -> None:
                 "this machine; stop what uses it, choose another --port, or --port 0 for any free one."
             ) from None
         room = allow_files(settings.connections_max)
-        connections = Connections(room, settings.request_within_ms, app.state.requests.connection_closed)
+        connections = Connections(
+            room,
+            settings.connections_of_address_max,
+            settings.request_within_ms,
+            settings.send_within_ms,
+            app.state.requests.connection_closed,
+        )
         if room < settings.connections_max:
             logging.getLogger("kardia.api.serve").warning(
                 "open files: this system allows %d connections beside them; expected %d; raise the limit (ulimit -n).",
