@@ -119,12 +119,32 @@ class Checkpoint:
         committed = self.committed()
         if committed is None:
             return {}
-        lines = checkpoint_files.read(self.spark_directory / "offsets", str(committed)).decode().splitlines()
+        folder = self.spark_directory / "offsets"
         found: dict[int, int] = {}
-        for line in lines[_BEFORE_OFFSETS:]:
-            topics: dict[str, dict[str, int]] = msgspec.json.decode(line)
-            found |= {int(number): offset for number, offset in topics.get(self.generation.agreement.topic, {}).items()}
+        try:
+            for line in checkpoint_files.read(folder, str(committed)).decode().splitlines()[_BEFORE_OFFSETS:]:
+                topics: dict[str, dict[str, int]] = msgspec.json.decode(line, type=dict[str, dict[str, int]])
+                of_topic = topics.get(self.generation.agreement.topic, {})
+                found |= {int(number): offset for number, offset in of_topic.items()}
+        except (OSError, ValueError) as error:
+            raise CheckpointError(
+                f"where batch {committed} ended cannot be read: {error}",
+                str(folder / str(committed)),
+                "the file of offsets that Spark has written before the batch",
+                "restore the checkpoint from the copy that belongs to these tables, or begin a new one with "
+                "--new-generation, which reads the topic from its beginning",
+            ) from error
         return found
+
+    def forget_torn_commit(self) -> int | None:
+        """Take away the last commit if it cannot be read, and give its number: what is not known to be done is done
+        again, as after a death before it. The tables skip what they have of it."""
+        folder, last = self.spark_directory / "commits", self.committed()
+        if last is None or _is_commit(checkpoint_files.read(folder, str(last))):
+            return None
+        for name in (f".{last}.crc", str(last)):
+            checkpoint_files.remove(folder, name)
+        return last
 
 
 def open_checkpoint(
@@ -156,6 +176,7 @@ def open_checkpoint(
         return Checkpoint(directory, generation)
     checkpoint = Checkpoint(directory, _load(directory))
     _check_agreement(checkpoint, agreement)
+    checkpoint.forget_torn_commit()
     if state:
         state_codec.check_version(checkpoint.generation.state, str(directory))
     _check_tables(checkpoint, tables, names)
@@ -164,6 +185,15 @@ def open_checkpoint(
         checkpoint.generation = msgspec.structs.replace(checkpoint.generation, state=state)
         save(directory, checkpoint.generation)
     return checkpoint
+
+
+def _is_commit(content: bytes) -> bool:
+    """Whether these are the lines of a commit of Spark: a version, and an object."""
+    version, _, rest = content.partition(b"\n")
+    try:
+        return version.startswith(b"v") and isinstance(msgspec.json.decode(rest), dict)
+    except ValueError:
+        return False
 
 
 def seeds_of(directory: Folder, name: str) -> Folder:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import kardia
 from spark_jobs import cluster, scratch
+from spark_jobs.errors import StoppedError
 from spark_jobs.jvm import classes
 from spark_jobs.jvm.private_pyspark import accumulator_server, jvm_process
 
@@ -149,6 +150,8 @@ def start_session(
     if java_home is not None:
         os.environ["JAVA_HOME"] = str(java_home)
 
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name).master(master)
@@ -163,8 +166,18 @@ def start_session(
         settings[JAVA_OPTIONS] = f"{options} {scratch.java_option(temporary)}".strip()
     for key, value in settings.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    try:
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+    except (PySparkException, Py4JError, OSError) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StoppedError(
+            f"Spark's JVM has ended before it was ready: {said[:300]}",
+            f"Java in {java_home}" if java_home is not None else "the Java on the path",
+            "a JVM that starts, and has the memory that it asks for",
+            "its own words are above: correct what they name (--conf spark.driver.memory=1g asks for less memory), and "
+            "start again; nothing is lost",
+        ) from error
     return session
 
 

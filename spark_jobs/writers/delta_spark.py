@@ -20,7 +20,16 @@ from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.jvm.private_delta import last_transaction
 from spark_jobs.schemas import ARROW_SCHEMAS, TABLE_VERSION, VERSION_PROPERTY, spark_schema
 from spark_jobs.writers import BODY_TABLES, Reached, nothing_happens
-from spark_jobs.writers.tables import PROPERTIES, check_version, is_of, other_shape, spark_path, types_in
+from spark_jobs.writers.tables import (
+    PROPERTIES,
+    check_version,
+    clear_torn,
+    is_of,
+    is_there,
+    other_shape,
+    spark_path,
+    types_in,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,7 +98,8 @@ def create_or_check(spark: SparkSession, directory: Folder, name: str) -> None:
 
     path = spark_path(directory, name)
     schema = spark_schema(TABLES[name])
-    if not DeltaTable.isDeltaTable(spark, path):
+    if not is_there(directory, name):  # not `isDeltaTable`: that takes a folder for its log for a table
+        clear_torn(directory, name)
         builder = DeltaTable.createIfNotExists(spark).location(path).addColumns(schema).comment(TABLES[name].meaning)
         for key, value in PROPERTIES.items():
             builder = builder.property(key, value)

@@ -11,9 +11,12 @@ clustering: with them one of the two engines can no longer read or write the tab
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, WriterProperties, write_deltalake
@@ -37,6 +40,9 @@ PROPERTIES: dict[str, str] = {
     # delta.setTransactionRetentionDuration stays unset: a forgotten transaction would let a repeat write twice.
 }
 """Properties of every table."""
+
+FIRST_ENTRY = f"{0:020}.json"
+"""Entry of the log that creates a table."""
 
 ROW_GROUP_ROWS = 4_096
 """Rows of a row group. The smallest piece a reader can pass over: by default one has a million rows, and whoever asks
@@ -138,13 +144,39 @@ def types_in(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def is_there(directory: Folder, name: str) -> bool:
-    """Whether there is such a table."""
-    return surviving(lambda: delta.is_there(path_of(directory, name)))
+    """Whether there is such a table: one that was created to the end."""
+    return surviving(lambda: delta.is_there(path_of(directory, name))) and _torn(directory, name) is None
+
+
+def _torn(directory: Folder, name: str) -> Path | None:
+    """The log of a table whose creation a full disk or a death has cut off: there is no entry in it, or a part of the
+    first, so nothing was ever in the table. In a store an entry is whole or not there."""
+    log = path_of(directory, name) / "_delta_log"
+    if not isinstance(log, Path) or not log.is_dir():
+        return None
+    entries = [path for path in log.iterdir() if not path.name.startswith(".")]
+    if [path.name for path in entries] not in ([], [FIRST_ENTRY]):
+        return None
+    try:
+        lines = [line for path in entries for line in path.read_bytes().splitlines()]
+        actions = {action for line in lines for action in msgspec.json.decode(line)}
+    except msgspec.DecodeError:
+        return log
+    return None if {"metaData", "protocol"} <= actions else log
+
+
+def clear_torn(directory: Folder, name: str) -> None:
+    """Take away what is left of a creation that was cut off, before it is done again: to delta-spark even a folder
+    without a file is a table."""
+    torn = _torn(directory, name)
+    if torn is not None:
+        shutil.rmtree(torn)
 
 
 def create_or_open(directory: Folder, name: str) -> DeltaTable:
     """Open a table with all its columns; create it first if it is not there."""
     if not is_there(directory, name):
+        clear_torn(directory, name)
         delta.create(
             path_of(directory, name),
             ARROW_SCHEMAS[name],

@@ -120,3 +120,28 @@ def test_a_checkpoint_whose_state_a_release_before_has_saved_is_of_this_one_from
     assert begin(tmp_path, state=state_codec.VERSION).generation.state == state_codec.VERSION
     saved = msgspec.json.decode((tmp_path / "checkpoint" / "generation.json").read_bytes())
     assert saved["state"] == state_codec.VERSION
+
+
+@pytest.mark.parametrize("damage", [b"", b"v1", b"v1\n{", b"\x00" * 29])
+def test_a_commit_that_cannot_be_read_is_done_again(tmp_path: Path, damage: bytes) -> None:
+    """As after a death before it: the tables have the batch, and skip it."""
+    checkpoint = begin(tmp_path)
+    commit(checkpoint, tmp_path / "tables", 3)
+    commits = Path(str(checkpoint.spark_directory / "commits"))
+    (commits / "2").write_bytes(damage)
+    (commits / ".2.crc").write_bytes(b"crc")
+    again = begin(tmp_path)
+    assert (again.committed(), again.planned(), again.read_offsets()) == (1, 2, {0: 2})
+    assert sorted(path.name for path in commits.iterdir()) == ["0", "1"]
+
+
+@pytest.mark.parametrize("damage", [None, b"v1\n{}\nnothing", b"v1\n{}\n[3]", b"\xff"])
+def test_offsets_that_cannot_be_read_are_a_sentence_with_a_remedy(tmp_path: Path, damage: bytes | None) -> None:
+    checkpoint = begin(tmp_path)
+    commit(checkpoint, tmp_path / "tables", 2)
+    path = Path(str(checkpoint.spark_directory / "offsets" / "1"))
+    path.unlink() if damage is None else path.write_bytes(damage)
+    if damage == b"\xff":
+        path.write_bytes(b"\xff\n\n\xff")
+    with pytest.raises(CheckpointError, match=r"where batch 1 ended cannot be read.*restore the checkpoint.*--new-gen"):
+        begin(tmp_path).read_offsets()

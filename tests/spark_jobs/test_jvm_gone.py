@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,3 +53,25 @@ def test_the_status_is_that_of_the_process(
         if process is not None:
             process.kill()
             process.wait()
+
+
+def test_a_jvm_that_ends_at_its_start_is_a_sentence(tmp_path: Path) -> None:
+    """A script stands for Java: it says something and ends."""
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'Could not reserve enough space' >&2\nexit 1\n")
+    program.chmod(0o755)
+    code = (
+        "from pathlib import Path\n"
+        "from spark_jobs.errors import StoppedError\n"
+        "from spark_jobs.session import start_session\n"
+        "try:\n"
+        f"    start_session('gone', 'local[1]', [], Path({str(tmp_path)!r}))\n"
+        "except StoppedError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert "Spark's JVM has ended before it was ready" in done.stdout, done.stderr
+    assert "Next: its own words are above" in done.stdout
+    assert "Could not reserve enough space" in done.stderr
+    assert "Traceback" not in done.stderr
