@@ -280,6 +280,17 @@ ALERTS = (
         of_group=False,
     ),
     Alert(
+        "KardiaNotifyUndelivered",
+        "max by (target) (time() - (kardia_notify_failing_since_timestamp_seconds > 0)) > 60 "
+        'or max by (target) (increase(kardia_notify_dropped_total{target!=""}[10m])) > 0',
+        "warning",
+        "Alerts of Kardia do not reach one of those who are to be told.",
+        "kardia notify has told {{ $labels.target }} of an alert that it has not taken for a minute, or has given up "
+        "some in the last ten. Targets are numbered as kardia notify was given them; its log says what they answer.",
+        "notify-undelivered.md",
+        of_group=False,
+    ),
+    Alert(
         "KardiaAbsent",
         # Without these series every other rule here is silent. They are missing too while nothing has been read.
         "absent(kardia_feed_age_seconds)",

@@ -36,3 +36,16 @@ class NotifyMetrics:
             buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0),
             registry=self.registry,
         )
+        self.failing_since = Gauge(
+            "kardia_notify_failing_since_timestamp_seconds",
+            "Since when an alert waits that the target was told and did not take; 0 if none does.",
+            of_target,
+            registry=self.registry,
+        )
+
+    def begin(self, target: str) -> None:
+        """Have the series of a target from the beginning: an increase from nothing is none to Prometheus."""
+        self.failing_since.labels(target)
+        self.failures.labels(target)
+        for reason in ("full", "refused"):
+            self.dropped.labels(target, reason)

@@ -9,14 +9,14 @@ carries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import chain, islice
 
 from api.notify.lifecycle import ALERTS_MAX, Key, Notice
 
 
 class Outbox:
-    """Notices that wait. Every call but `notices` costs the same, however many there are."""
+    """Notices that wait. Every call but `notices` costs the same, however many wait, beside what `first` leaves out."""
 
     def __init__(self, notices: Iterable[Notice], limit: int) -> None:
         """`notices`: those of the last run, in their order."""
@@ -60,9 +60,9 @@ class Outbox:
         else:
             self._untold[key] = notice
 
-    def first(self, count: int) -> list[Notice]:
-        """The next notices to send."""
-        return list(islice(self._in_order(), count))
+    def first(self, count: int, but: Collection[Key] = ()) -> list[Notice]:
+        """The next notices to send, but for some alerts."""
+        return list(islice((notice for notice in self._in_order() if notice.finding.key not in but), count))
 
     def done(self, sent: Iterable[Notice]) -> None:
         """Take out what has been delivered, or refused for good."""

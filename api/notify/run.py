@@ -31,6 +31,9 @@ from api.store import Store
 
 log = logging.getLogger("kardia.api.notify")
 
+TOGETHER = 64
+"""Notices that one POST tells to an Alertmanager."""
+
 SAVE_MS = 1_000
 """While much waits, what was delivered is saved that often."""
 
@@ -58,21 +61,24 @@ class Notifier:
         self._lifecycle = Lifecycle(alerts, settings.tell_again_ms)
         links = Links.to(settings.kardia_url, settings.runbooks_url)
         targets = [
-            *((f"alertmanager-{at}", url, to_alertmanager) for at, url in enumerate(settings.alertmanager, 1)),
-            *((f"webhook-{at}", url, to_webhook) for at, url in enumerate(settings.webhook, 1)),
+            *(
+                (f"alertmanager-{at}", url, to_alertmanager, TOGETHER)
+                for at, url in enumerate(settings.alertmanager, 1)
+            ),
+            *((f"webhook-{n}", url, to_webhook, 1) for n, url in enumerate(settings.webhook, 1)),
         ]
         self._deliveries = [
             Delivery(
                 name,
                 str(url),
                 requests,
+                together,
                 Outbox(memory.outboxes.get(name, []), settings.outbox_max),
                 links,
                 self.metrics,
-                settings.retry_after_max_ms,
-                settings.send_timeout_ms,
+                settings,
             )
-            for name, url, requests in targets
+            for name, url, requests, together in targets
         ]
         self._saved_at_ms = 0
         self._found_at_ms = 0

@@ -33,3 +33,6 @@ class NotifySettings(BaseSettings):
     outbox_max: int = Field(default=10_000, ge=1, description="notices that may wait for one target")
     send_timeout_ms: int = Field(default=5_000, ge=100, description="time one POST may take")
     retry_after_max_ms: int = Field(default=10_000, ge=100, description="longest pause between two attempts")
+    asked_pause_max_ms: int = Field(
+        default=300_000, ge=0, description="longest pause that a receiver may ask for by Retry-After"
+    )

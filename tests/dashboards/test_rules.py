@@ -167,6 +167,8 @@ GONE = Case("KardiaAbsent", KILL, {}, (), ())
 HELD = Case("KafkaGroupSessionTimeoutImminent", KILL, G01, (), (), blind=(39, 70))
 """The collector stops when a timeout is near and told."""
 
+UNDELIVERED = "KardiaNotifyUndelivered"
+
 QUIET = ("KafkaGroupPendingMemberBlocks", "KafkaGroupStaticMemberFenced", "KardiaLogGap", "KardiaSourceStalled")
 """What must not fire in any of the recorded stories: nothing of the kind was done in them."""
 
@@ -326,6 +328,24 @@ def test_that_nobody_serves_is_told_after_a_minute_and_by_nothing_else(tmp_path:
     check(tmp_path, scraped, expected)
 
 
+@pytest.mark.needs_promtool
+def test_a_receiver_that_takes_nothing_is_told_after_a_minute_and_one_that_refuses_at_once(tmp_path: Path) -> None:
+    """Series as `kardia notify` has them: since when the first fails; what was given up for the second."""
+    since, dropped = "kardia_notify_failing_since_timestamp_seconds", "kardia_notify_dropped_total"
+    series = [
+        {"series": f'{since}{{target="webhook-1"}}', "values": "0x19 20x119 0x60"},
+        {"series": f'{since}{{target="webhook-2"}}', "values": "0x200"},
+        {"series": f'{dropped}{{target="webhook-2",reason="refused"}}', "values": "0x99 1x100"},
+        {"series": f'{dropped}{{target="webhook-1",reason="refused"}}', "values": "0x200"},
+        {"series": f'{dropped}{{target="",reason="alerts"}}', "values": "0x50 7x150"},
+    ]
+    first, second = ({"cluster": "", "target": f"webhook-{number}"} for number in (1, 2))
+    fires = {(1, 79): False, (1, 90): True, (1, 139): True, (1, 150): False, (2, 99): False, (2, 110): True}
+    expected = [alerts(UNDELIVERED, (first, second)[one - 1], at_s, fire) for (one, at_s), fire in fires.items()]
+    check(tmp_path, series, expected)
+
+
 def test_every_alert_about_groups_and_logs_has_a_history() -> None:
     told = {case.alert for case in (*CASES, BLIND, GONE)} | {LAG_STUCK}  # tests/dashboards/test_lag_rule.py
+    told |= {UNDELIVERED}
     assert {alert.name for alert in rules.ALERTS} - told == {"KardiaFeedStale", "KardiaTableUnavailable"}
