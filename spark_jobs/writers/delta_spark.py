@@ -18,17 +18,16 @@ import pyarrow as pa
 from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.jvm.private_delta import last_transaction
-from spark_jobs.schemas import ARROW_SCHEMAS, TABLE_VERSION, VERSION_PROPERTY, spark_schema
+from spark_jobs.schemas import TABLE_VERSION, VERSION_PROPERTY, spark_schema
 from spark_jobs.writers import BODY_TABLES, Reached, nothing_happens
 from spark_jobs.writers.tables import (
     PROPERTIES,
-    check_version,
     clear_torn,
-    is_of,
+    has_all_columns,
     is_there,
-    other_shape,
+    open_table,
+    says_version,
     spark_path,
-    types_in,
 )
 
 if TYPE_CHECKING:
@@ -92,9 +91,9 @@ class DeltaSparkWriter:
 
 
 def create_or_check(spark: SparkSession, directory: Folder, name: str) -> None:
-    """Create a table if it is missing; else check its columns, and add those that have come since it was made."""
+    """Create a table if it is missing; else check its columns, and add those that have come since it was made. It is
+    looked at with delta-rs, which takes some milliseconds for it."""
     from delta.tables import DeltaTable
-    from pyspark.sql.pandas.types import to_arrow_schema
 
     path = spark_path(directory, name)
     schema = spark_schema(TABLES[name])
@@ -104,13 +103,8 @@ def create_or_check(spark: SparkSession, directory: Folder, name: str) -> None:
         for key, value in PROPERTIES.items():
             builder = builder.property(key, value)
         builder.execute()
-    properties = DeltaTable.forPath(spark, path).detail().collect()[0]["properties"]
-    check_version(properties, name, path)
-    read = spark.read.format("delta").load(path).schema
-    found = to_arrow_schema(read)
-    if not is_of(found, ARROW_SCHEMAS[name]):
-        raise other_shape(name, read.simpleString(), path)
-    if types_in(found) != types_in(ARROW_SCHEMAS[name]):
+    table = open_table(directory, name)
+    if not has_all_columns(table, name):
         spark.createDataFrame([], schema).write.format("delta").mode("append").option("mergeSchema", "true").save(path)
-    if properties.get(VERSION_PROPERTY) != PROPERTIES[VERSION_PROPERTY]:
+    if not says_version(table):
         spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{VERSION_PROPERTY}' = '{TABLE_VERSION}')")

@@ -91,56 +91,55 @@ def open_table(directory: Folder, name: str) -> DeltaTable:
             "a Delta table whose log is whole",
             "restore the folder from a copy, or move it away and rebuild",
         ) from error
-    check_version(table.metadata().configuration, name, str(path))
-    found = pa.schema(table.schema().to_arrow())
-    if not is_of(found, ARROW_SCHEMAS[name]):
-        differences = sorted(
-            {str(field) for field in found} ^ {str(field) for field in ARROW_SCHEMAS[name]},
-        )
-        raise other_shape(name, ", ".join(differences), str(path))
-    return table
-
-
-def check_version(properties: Mapping[str, str | None], name: str, path: str) -> None:
-    """Refuse a table of a later version: what this one does not know of it would be null from here on."""
-    version = properties.get(VERSION_PROPERTY) or ""
+    version = table.metadata().configuration.get(VERSION_PROPERTY) or ""
     if version.isdigit() and int(version) > TABLE_VERSION:
         raise TablesError(
             f"table {name} has version {version}: a later Kardia has written it",
-            path,
+            str(path),
             f"version {TABLE_VERSION} or before",
             "start the later Kardia again; or restore tables and checkpoint from the copy made before the upgrade",
         )
+    found = pa.schema(table.schema().to_arrow())
+    if not _is_of(found, ARROW_SCHEMAS[name]):
+        differences = sorted(
+            {str(field) for field in found} ^ {str(field) for field in ARROW_SCHEMAS[name]},
+        )
+        raise TablesError(
+            f"table {name} has another shape: {', '.join(differences)}",
+            str(path),
+            f"the columns of table version {TABLE_VERSION}, or of one before",
+            "write into a new directory, or use the version of Kardia that made this one",
+        )
+    return table
 
 
-def other_shape(name: str, differences: str, path: str) -> TablesError:
-    """The refusal of a table with other columns."""
-    return TablesError(
-        f"table {name} has another shape: {differences}",
-        path,
-        f"the columns of table version {TABLE_VERSION}, or of one before",
-        "write into a new directory, or use the version of Kardia that made this one",
-    )
-
-
-def is_of(found: pa.Schema, wanted: pa.Schema) -> bool:
+def _is_of(found: pa.Schema, wanted: pa.Schema) -> bool:
     """Whether a table has these columns, in any order; of an earlier version without some that may be null."""
-    there = types_in(found)
+    there = _types_in(found)
     return there.keys() <= set(wanted.names) and all(
-        _is_of(there[field.name], field.type) if field.name in there else field.nullable for field in wanted
+        _is_of_type(there[field.name], field.type) if field.name in there else field.nullable for field in wanted
     )
 
 
-def _is_of(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_of_type(found: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_list(found) and pa.types.is_list(wanted) and pa.types.is_struct(wanted.value_type):
         entries = found.value_type
-        return pa.types.is_struct(entries) and is_of(pa.schema(list(entries)), pa.schema(list(wanted.value_type)))
+        return pa.types.is_struct(entries) and _is_of(pa.schema(list(entries)), pa.schema(list(wanted.value_type)))
     return bool(found == wanted)
 
 
-def types_in(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Types by column."""
+def _types_in(schema: pa.Schema) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema}
+
+
+def has_all_columns(table: DeltaTable, name: str) -> bool:
+    """Whether a table that was opened has the columns of now."""
+    return _types_in(pa.schema(table.schema().to_arrow())) == _types_in(ARROW_SCHEMAS[name])
+
+
+def says_version(table: DeltaTable) -> bool:
+    """Whether a table says that it is of this version."""
+    return bool(table.metadata().configuration.get(VERSION_PROPERTY) == str(TABLE_VERSION))
 
 
 def is_there(directory: Folder, name: str) -> bool:
@@ -186,10 +185,10 @@ def create_or_open(directory: Folder, name: str) -> DeltaTable:
             raise_if_key_not_exists=False,
         )
     table = open_table(directory, name)
-    if types_in(pa.schema(table.schema().to_arrow())) != types_in(ARROW_SCHEMAS[name]):
+    if not has_all_columns(table, name):
         write_deltalake(table, ARROW_SCHEMAS[name].empty_table(), mode="append", schema_mode="merge")
         table = open_table(directory, name)
-    if table.metadata().configuration.get(VERSION_PROPERTY) != str(TABLE_VERSION):
+    if not says_version(table):
         table.alter.set_table_properties({VERSION_PROPERTY: str(TABLE_VERSION)}, raise_if_not_exists=False)
         table = open_table(directory, name)
     return table
