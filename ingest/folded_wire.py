@@ -66,12 +66,13 @@ class Batch(NamedTuple):
         )
 
     def reach(self) -> dict[str, tuple[float, float]]:
-        """Lowest start and highest end of what each source logged."""
+        """Lowest start and highest end of what each source logged; a tick stands where it ends."""
         reach: dict[str, tuple[float, float]] = {}
         for event in self.events:
-            if event.kind < Kind.TICK:
-                low, high = reach.get(event.source, (event.start, event.end))
-                reach[event.source] = min(low, event.start), max(high, event.end)
+            if event.kind <= Kind.TICK:
+                start = event.end if event.kind == Kind.TICK else event.start
+                low, high = reach.get(event.source, (start, event.end))
+                reach[event.source] = min(low, start), max(high, event.end)
         for stretch in self.stretches:
             first, last = stretch.numbers[START], stretch.numbers[END - WIDTH]
             low, high = reach.get(stretch.head.source, (first, last))

@@ -175,7 +175,8 @@ class LogStream:
                 complete_to_ms = self._complete_to_ms = max(complete_to_ms, self._complete_to_ms)
             position = incarnation.position
             covered.append(Covered(source, incarnation.tick_end, position, complete_to_ms, self._gathered[source]))
-            incarnation.tick_end = position
+            if complete_to_ms > 0:  # else no tick speaks of it: the next one does
+                incarnation.tick_end = position
         self._touched, self._gathered = {}, {}
         return covered
 

@@ -20,7 +20,7 @@ from kardia.observe.observer import Observer
 from kardia.observe.state.group import Group
 from kardia.observe.state.settings import ObserverSettings
 from kardia.observe.timers import expiry
-from kardia.stretches import Stretch
+from kardia.stretches import START, WIDTH, Stretch
 from kardia.tables import Row
 
 REASON = "not_applied"
@@ -109,7 +109,7 @@ class Careful(Observer):
         if why is None:
             return self._trying(key, head.group_id, lambda: super(Careful, self)._accept_stretch(stretch))
         source = self.sources.get(head.source) or self.new_source(head.source)
-        source.stream.since_tick += len(stretch)
+        source.folded.append((stretch.numbers[START - WIDTH], len(stretch)))
         self._tell(head, why)
         return source, source.end
 

@@ -30,11 +30,11 @@ def dated_lines(story: Story) -> list[tuple[float, bytes]]:
 class Following:
     """A story, its growing file, and the collector that follows it."""
 
-    def __init__(self, directory: Path, story: Story) -> None:
+    def __init__(self, directory: Path, story: Story, *, fold: bool = False) -> None:
         self._lines = dated_lines(story)
         self._written = 0
         self._clock = ManualClock(self._lines[0][0])
-        self.world = World(directory, lanes=DEFAULT_LANES, clock=self._clock)
+        self.world = World(directory, lanes=DEFAULT_LANES, clock=self._clock, fold=fold)
 
     def grow(self) -> bool:
         """Write the lines that are due by now; False when there are no more."""

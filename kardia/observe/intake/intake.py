@@ -8,6 +8,7 @@ source itself and are counted here.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, nextafter
@@ -21,7 +22,7 @@ from kardia.kafka.states import ErrorCode
 from kardia.lateness import BUSY_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS, STAMPS_MS, heard_at, taken_at
 from kardia.observe.facts import busy
-from kardia.observe.facts.facts import OFFSETS_BROKER, STARTS_WITHIN_MS, Facts
+from kardia.observe.facts.facts import BESIDE_LOGS, OFFSETS_BROKER, STARTS_WITHIN_MS, Facts
 from kardia.observe.intake.held import Held
 from kardia.observe.output import rows
 from kardia.observe.state.entries import Silence, Unjudged
@@ -144,6 +145,8 @@ class Stream:
         self.last_line_at = alive_to
         """The last line of what was taken in."""
         self.since_tick = since_tick
+        """Events that came since its last tick, repeats among them: a collector that begins again at an older position
+        counts what it sends, whether or not it was sent before."""
         self.begins_at = NEVER
         """Stamp of the first line that is read of it; NEVER where that is not told."""
         self.heard_from = NEVER
@@ -173,13 +176,21 @@ class Stream:
 class Source:
     """How far one source has been accepted: now, and before this step. `queue` and `stream` are its broker's."""
 
-    __slots__ = ("base", "end", "queue", "stream", "tick_end")
+    __slots__ = ("base", "end", "folded", "queue", "stream", "tick_end")
 
     def __init__(self, stream: Stream, queue: list[tuple[float, Event]], end: int = -1, tick_end: int = -1) -> None:
         self.stream = stream
         self.queue = queue
         self.base = self.end = end
         self.tick_end = tick_end
+        self.folded: deque[tuple[float, int]] = deque()
+        """Stretches of this step that no tick has counted yet, in the order in which they came: (where the last event
+        of one stands, how many it has)."""
+
+    def count_folded(self, to: float) -> None:
+        """Stretches are taken in before the ticks of their step: each counts when the tick behind it is met."""
+        while self.folded and self.folded[0][0] < to:
+            self.stream.since_tick += self.folded.popleft()[1]
 
 
 @dataclass(slots=True)
@@ -230,10 +241,11 @@ class Intake(Facts):
         self.files_forgotten = 0
         for source in self.sources.values():
             source.base = source.end
-        folded = [self._accept_stretch(stretch) for stretch in stretches]  # before the ticks that count them
+        folded = [self._accept_stretch(stretch) for stretch in stretches]
         self._accept_all(events)
         for source, end in folded:
             source.end = max(source.end, end)
+            source.count_folded(inf)
 
     def _streams_of(self, broker: str) -> list[Stream]:
         """The request log of a broker; without one, whatever there is of it."""
@@ -314,12 +326,12 @@ class Intake(Facts):
         if kind >= _TICK:
             self._accept_sign(event, source)
             return
+        source.stream.since_tick += 1
         if event.start >= source.end:
             source.end = event.end
         elif event.start < source.base or self._seen_in_step(event):
             source.stream.duplicates += 1
             return
-        source.stream.since_tick += 1
         source.stream.events += 1
         if self._seen is not None:
             self._seen.add((event.source, event.start, event.shard))
@@ -338,6 +350,7 @@ class Intake(Facts):
     def _accept_stretch(self, stretch: Stretch) -> tuple[Source, int]:
         head, numbers = stretch.head, stretch.numbers
         source = self.sources.get(head.source) or self.new_source(head.source)
+        source.folded.append((numbers[START - WIDTH], len(stretch)))
         if numbers[START] < source.base:
             repeated = bisect_left(stretch.column(START), source.base)
             source.stream.duplicates += repeated
@@ -346,7 +359,6 @@ class Intake(Facts):
         count = len(numbers) // WIDTH
         if not count:
             return source, source.end
-        source.stream.since_tick += count
         source.stream.events += count
         if not self.coordinator_known and head.connection:
             self._recognise(head.connection)
@@ -374,11 +386,12 @@ class Intake(Facts):
         elif event.kind == _GAP:
             stream.gaps += 1
             self._queue_gap(event, source)
-        elif event.kind == _REJECTED and event.end > source.end:
-            source.end = event.end
+        elif event.kind == _REJECTED:
             stream.since_tick += 1  # a collector counts it among what it sent: it has come, and nothing is lost
-            stream.rejected += 1
-            self._on_rejected(event)
+            if event.end > source.end:
+                source.end = event.end
+                stream.rejected += 1
+                self._on_rejected(event)
 
     def _queue_gap(self, event: Event, source: Source) -> None:
         """A gap counts from its begin, and once more at its end, for whoever was heard inside it."""
@@ -425,14 +438,15 @@ class Intake(Facts):
             stream.gaps += 1
             lost = {"from_ms": float(begin), "to_ms": float(end), "reason": "lost_lines"}
             self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
-        sent = detail.get("events")
-        follows = not repeated and int(detail.get("previous_end", 0)) == source.tick_end
-        if not repeated and sent is not None:
-            if follows and stream.since_tick < int(sent):
-                stream.gaps += 1
-                lost = {"from_ms": stream.complete_to, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
-                self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
-            stream.since_tick = max(0, stream.since_tick - int(sent))
+        source.count_folded(event.end)
+        if not repeated and self._has_missed(event, stream, source, detail):
+            stream.gaps += 1
+            begun = float(detail.get("first_line_at_ms", event.logged_at_ms))
+            from_ms = stream.complete_to if stream.complete_to >= 0 else begun
+            lost = {"from_ms": from_ms, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
+            self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
+        if "events" in detail:
+            stream.since_tick = 0
         if not repeated:
             source.tick_end = event.end
         alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
@@ -452,6 +466,17 @@ class Intake(Facts):
                 stream.alive_to = alive_to
             else:
                 told.alive_to = alive_to
+
+    @staticmethod
+    def _has_missed(event: Event, stream: Stream, source: Source, detail: dict[str, Any]) -> bool:
+        """Whether something that was sent did not come: fewer events than the tick counts, or the tick begins behind
+        all that was told of its file before. A collector that was killed begins its first tick where one of before
+        ended, and what came of it without a tick is only more than is counted."""
+        if stream.since_tick < int(detail.get("events", 0)):
+            return True
+        if stream.complete_to < 0 or broker_of(event.source) in BESIDE_LOGS:
+            return False  # nothing was told before; or positions are sums, which need not go on where they stopped
+        return int(detail.get("previous_end", 0)) > max(source.tick_end, 0)
 
     def _take_told(self, event: Event, stream: Stream, detail: dict[str, Any]) -> None:
         """Keep what a tick tells of the whole log, within what it covers and since the one before."""
