@@ -31,6 +31,11 @@ AHEAD_MS = 5_000.0
 brokers allow by default (6 s, `group.min.session.timeout.ms`), so that no line within it can end one. Clocks that are
 kept by NTP differ by milliseconds. A line beyond it is `future_timestamp`."""
 
+HELD_AHEAD_MS = 60_000.0
+"""Lines at the end of a log that are stamped further ahead than that by no more than this wait until the clock has come
+to them: it is the clock of this machine that is behind, and no line is lost by it. A line of a whole hour ahead is of a
+wrong zone, or of somebody who wants the log to stand still."""
+
 FUTURE = "future_timestamp"
 """Reason of a line or record beyond the wall clock and its allowance."""
 
@@ -385,6 +390,22 @@ class Splitter:
         cut = Cut(start, b"", start, self.position, self._long_head) if self.skipping else Cut(start, b"")
         self.carry, self.skipping = b"", 0
         return carry, cut
+
+
+def held_from(dialect: Dialect, block: bytes, not_after_ms: float) -> int:
+    """Where the lines at the end of a block begin that are to wait, because all of them are stamped a little beyond
+    `not_after_ms`; the length of the block if there are none. A line that others follow which are not is none of them.
+    """
+    held, end = len(block), len(block)
+    while end > 0:
+        begin = block.rfind(b"\n", 0, end - 1) + 1
+        at_ms = dialect.stamp_ms(block[begin:end])
+        if at_ms is not None:
+            if not not_after_ms < at_ms <= not_after_ms + HELD_AHEAD_MS:
+                break
+            held = begin
+        end = begin
+    return held
 
 
 def read_cut(dialect: Dialect, cut: Cut, source: str, gathered: Gathered) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 
-from ingest.blocks import AHEAD_MS, FUTURE, of_the_future
+from ingest.blocks import AHEAD_MS, FUTURE, HELD_AHEAD_MS, of_the_future
 from ingest.folded_wire import Outgoing
 from ingest.metrics import Metrics
 from ingest.offline import tick
@@ -125,6 +125,9 @@ class Collector:
     _future: Counter[str] = field(default_factory=Counter)
     """BROKER/STREAM -> lines of the future that have not been told."""
     _future_told_s: float | None = None
+    _waiting: list[Event] = field(default_factory=list)
+    """Records that wait for the clock of this machine."""
+    _waiting_told_s: float | None = None
     _nameless: set[str] = field(default_factory=set)
     """Logs that were told to have no name."""
     _alive_to_ms: dict[str, float] = field(default_factory=dict)
@@ -187,6 +190,7 @@ class Collector:
             wall_ms = self.clock.wall_ms()
             events = self.records.poll(wall_ms)
             not_after_ms = self.clock.wall_ms() + AHEAD_MS
+            events = self._without_what_is_ahead([*self._waiting, *events], not_after_ms)
             for number, event in enumerate(events):
                 if event.logged_at_ms > not_after_ms:
                     events[number] = self._record_of_the_future(event, wall_ms)
@@ -212,8 +216,36 @@ class Collector:
                 self.metrics.bytes_read.inc(size)
             read = read or (size > 0 and not stream.tail.at_end)
             self._tell_nameless(stream)
+            if stream.waits_ms > 0:
+                self._tell_waiting(f"{stream.broker}/{stream.dialect.stream}", stream.waits_ms)
             self._gaps += stream.gaps(self.clock.wall_ms())
         return read
+
+    def _without_what_is_ahead(self, events: list[Event], not_after_ms: float) -> list[Event]:
+        """Records that are stamped a little ahead wait, and those behind them in their partition with them."""
+        self._waiting, ready = [], []
+        sources: set[str] = set()
+        for event in events:
+            if event.source in sources or not_after_ms < event.logged_at_ms <= not_after_ms + HELD_AHEAD_MS:
+                sources.add(event.source)
+                self._waiting.append(event)
+            else:
+                ready.append(event)
+        if self._waiting:
+            self._tell_waiting("the offsets topic", max(event.logged_at_ms for event in self._waiting) - not_after_ms)
+        return ready
+
+    def _tell_waiting(self, what: str, ahead_ms: float) -> None:
+        """The clock of this machine is behind that of a broker: told, without a flood."""
+        now_s = self.clock.monotonic_s()
+        if self._waiting_told_s is not None and (now_s - self._waiting_told_s) * 1000 < TOLD_MS:
+            return
+        self._waiting_told_s = now_s
+        self.warn(
+            f"what {what} says is up to {(AHEAD_MS + ahead_ms) / 1000:.1f} s ahead of this machine's clock, and waits "
+            f"until the clock has come to it; nothing is lost. Expected: stamps at most {AHEAD_MS / 1000:.0f} s ahead. "
+            "Next: set the clocks of the broker and of this machine by NTP; `kardia doctor` compares them"
+        )
 
     def _record_of_the_future(self, event: Event, wall_ms: float) -> Event:
         """A record that would wait for its instant: refused, as a line would be."""
@@ -302,7 +334,11 @@ class Collector:
                 brokers[str(stream.tail.path)] = stream.broker
         self._tick_offsets(lanes, per_lane, records, wall_ms)
         self._send_samples(lanes, wall_ms)
-        offsets = self.records.positions() if self.records is not None else dict(self.positions.offsets)
+        offsets = dict(self.positions.offsets)
+        if self.records is not None and not self._waiting:
+            offsets = self.records.positions()
+        elif self._flushes:
+            offsets = self._flushes[-1].offsets
         self._send(lanes, _Flush(0, files, offsets, brokers))
         self._flushed_s = self.clock.monotonic_s()
 
@@ -379,7 +415,7 @@ class Collector:
         )
 
     def _tick_offsets(self, lanes: Lanes, per_lane: list[int], records: int, wall_ms: float) -> None:
-        if self.records is None or not self.records.bootstrapped or self.records.complete_to_ms <= 0:
+        if self.records is None or not self.records.bootstrapped or self.records.complete_to_ms <= 0 or self._waiting:
             return
         position = self.records.position
         told = self.sessions.take() if self.sessions is not None else None

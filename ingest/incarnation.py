@@ -1,7 +1,7 @@
 """One file from its creation to its end, open for reading while it grows.
 
 Hands out complete lines once, in order. Notices that the bytes it has read are no longer there (`TruncatedError`):
-before every read the bytes just before the position are compared with what was read there. Knows nothing of brokers,
+before every read its head and the bytes before the position are compared with what was read. Knows nothing of brokers,
 dialects or clocks.
 """
 
@@ -13,6 +13,9 @@ from pathlib import Path
 
 from ingest.blocks import Cut, Splitter
 from ingest.identity import HEAD_BYTES, MARK_BYTES, Saved, digest
+
+LOOKED_AT_BYTES = 64 * 1024
+"""So much of the begin or the end of a file is looked at for a stamp: most lines are of some hundred bytes."""
 
 
 class TruncatedError(Exception):
@@ -63,8 +66,11 @@ class Incarnation:
         expected = self._before
         read_to = self._splitter.read_to
         fresh = os.pread(self._descriptor, limit, read_to)
-        # Looked at after the read: where that still stands there, these bytes were written behind it.
+        # Looked at after the read: where that still stands there, these bytes were written behind it. At the head as
+        # well: lines of one length may end alike, and their stamps are at their begin.
         if expected and os.pread(self._descriptor, len(expected), read_to - len(expected)) != expected:
+            raise TruncatedError
+        if os.pread(self._descriptor, len(self._head), 0) != self._head:
             raise TruncatedError
         self.at_end = len(fresh) < limit
         if not fresh:
@@ -81,6 +87,21 @@ class Incarnation:
         if not self.name:
             self._name(cut)
         return cut if cut.block or cut.long_end >= 0 else None
+
+    def head(self) -> bytes:
+        """The first bytes that are in the file now."""
+        return os.pread(self._descriptor, LOOKED_AT_BYTES, 0)
+
+    def last(self) -> bytes:
+        """The last bytes that are in the file now."""
+        return os.pread(self._descriptor, LOOKED_AT_BYTES, max(self.size() - LOOKED_AT_BYTES, 0))
+
+    def give_back(self, position: int) -> None:
+        """What was handed out from `position` on is handed out again by the next read."""
+        self._splitter = Splitter(position)
+        self._head = self._head[:position]
+        self._before = os.pread(self._descriptor, min(MARK_BYTES, position), max(position - MARK_BYTES, 0))
+        self.at_end = False
 
     def _name(self, cut: Cut) -> None:
         """The first complete line names the incarnation: it stays as it is while the file grows."""

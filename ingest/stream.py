@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import NamedTuple
 
-from ingest.blocks import AHEAD_MS, Gathered, read_cut, read_last
+from ingest.blocks import AHEAD_MS, Gathered, held_from, read_cut, read_last
 from ingest.dialects import UNNAMED, Asked, Dialect, Listener, better
 from ingest.identity import Saved
 from ingest.incarnation import Incarnation
@@ -61,13 +61,18 @@ class LogStream:
         self._listener: Listener | None = None
         self._complete_to_ms = 0.0
         self._not_after_ms = inf
+        self.waits_ms = 0.0
+        """How long the last line waits for the clock of this machine, which is behind that of the broker."""
 
     def pump(self, clock: Callable[[], float]) -> int:
         """Read once; returns the bytes read. `clock` is the wall clock: before the read it says how far the log is
         complete, after it which lines are of the future."""
         size = 0
         wall_ms = clock()
-        for read in self.tail.read():
+        self.waits_ms = 0.0
+        for found in self.tail.read():
+            self._not_after_ms = clock() + AHEAD_MS
+            read = self._without_what_is_ahead(found)
             size += len(read.cut.block) + max(read.cut.long_end - read.cut.long_start, 0)
             self._held.append(read)
             if not self.broker:
@@ -82,6 +87,16 @@ class LogStream:
             # Monotone: a wall clock that is set back does not take back what was said.
             self._complete_to_ms = max(self._complete_to_ms, wall_ms)
         return size
+
+    def _without_what_is_ahead(self, read: Read) -> Read:
+        """Without the last lines, if they are to wait for the clock of this machine: they are read again."""
+        block = read.cut.block
+        place = held_from(self.dialect, block, self._not_after_ms)
+        if read.rest or place == len(block):
+            return read
+        self.waits_ms = (self.dialect.stamp_ms(block[block.rfind(b"\n", 0, -1) + 1 :]) or 0.0) - self._not_after_ms
+        read.incarnation.give_back(read.cut.start + place)
+        return read._replace(cut=read.cut._replace(block=block[:place], nul_bytes=0))
 
     def _look_for_listener(self, read: Read) -> None:
         for line in read.cut.block.split(b"\n"):
@@ -141,12 +156,22 @@ class LogStream:
             read.incarnation.last_at_ms = max(read.incarnation.last_at_ms, gathered.last_at_ms)
 
     def gaps(self, wall_ms: float) -> Iterator[Event]:
-        """GAP events of what may be lost; from the last line read to now."""
+        """GAP events of what may be lost: from the last line before it to the first behind it, where that is there,
+        else to now."""
         for loss in self.tail.losses():
             source = f"{self.broker or UNNAMED}/{self.dialect.stream}/{loss.name}"
-            detail = {"from_ms": loss.from_ms, "to_ms": wall_ms, "reason": loss.reason}
-            at = wall_ms
+            from_ms = max([loss.from_ms, *self._stamps(loss.copied)])
+            at = max(from_ms, next(self._stamps(loss.following), wall_ms))
+            detail = {"from_ms": from_ms, "to_ms": at, "reason": loss.reason}
             yield Event(int(Kind.GAP), ALL_SHARDS, source, loss.position, loss.position, at, at, at, at, detail=detail)
+
+    def _stamps(self, data: bytes) -> Iterator[float]:
+        """Stamps of the lines in some bytes of the log, of which the first and the last may be cut. None is later than
+        what is believed."""
+        for line in data.lstrip(b"\0").splitlines():
+            at_ms = self.dialect.stamp_ms(line)
+            if at_ms is not None and at_ms <= self._not_after_ms:
+                yield at_ms
 
     def gap(self, from_ms: float, to_ms: float, reason: str) -> Iterator[Event]:
         """A stretch of time of which the present file says nothing, as a GAP event; none while it has no name."""

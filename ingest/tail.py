@@ -54,12 +54,20 @@ class Read(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Lines that may be lost: which incarnation, from where, and why (one of `kardia.events.GAP_REASONS`)."""
+    """Lines that may be lost: which incarnation, from where, and why (one of `kardia.events.GAP_REASONS`).
+
+    What is lost lies behind `from_ms` and what `copied` ends with, and before what `following` begins with: the stamps
+    in them say how long that was.
+    """
 
     name: str
     position: int
     from_ms: float
     reason: str
+    copied: bytes = b""
+    """The end of a copy in which reading goes on."""
+    following: bytes = b""
+    """The begin of what was written next, as far as that is there."""
 
 
 class Tail:
@@ -90,8 +98,11 @@ class Tail:
         self._losses: list[Loss] = []
         self._retry_at_s = 0.0
         self._newest_ns = max((entry.modified_ns for entry in saved), default=0)
-        self._resume([entry for entry in saved if not entry.done])
+        before = self._resume([entry for entry in saved if not entry.done])
         self._look()
+        for number, place in enumerate(before):
+            if place < len(self._open):
+                self._losses[number] = self._losses[number]._replace(following=self._open[place].head())
 
     # --- what the collector asks -------------------------------------------------------------------------------------
 
@@ -227,16 +238,14 @@ class Tail:
                             found.append((stat.st_mtime_ns, Path(entry.path), stat))
         return sorted(found, key=lambda one: (one[0], one[1].name))
 
-    def _known(self) -> list[Saved]:
-        return self._finished + [incarnation.saved() for incarnation in self._open]
-
-    def _between(self) -> list[Path]:
+    def _between(self, apart: Incarnation | None = None) -> list[Path]:
         """Files that were begun and rotated away since the last look: never seen, and younger than what was read.
 
-        Without anything read before (a first start) there are none: history is the business of a replay.
+        Without anything read before (a first start) there are none: history is the business of a replay. `apart`: a
+        file of which nothing was read, so that its age says nothing: it may have been emptied since.
         """
-        known = self._known()
-        if not known:
+        known = self._finished + [one.saved() for one in self._open if one is not apart]
+        if not known and not self._newest_ns:
             return []
         oldest_ns = max([self._newest_ns] + [entry.modified_ns for entry in known])
         unseen: list[Path] = []
@@ -270,13 +279,13 @@ class Tail:
     def _begin_again(self, incarnation: Incarnation) -> None:
         """The bytes that were read are gone: look for a copy of them, and start at 0."""
         old = incarnation.saved()
-        self._lose(incarnation, "truncated")
         at = self._open.index(incarnation)
         replacements = [incarnation.again()]
         if incarnation is self._current:
             self._current = replacements[0]
         incarnation.close()
         copy = self._copy_of(old)
+        self._lose(incarnation, "truncated", b"" if copy is None else copy.last(), replacements[0].head())
         if copy is not None:
             replacements.insert(0, copy)
         else:
@@ -293,24 +302,35 @@ class Tail:
                     return Incarnation(path, old)
         return None
 
-    def _lose(self, incarnation: Incarnation, reason: str) -> None:
-        self._losses.append(Loss(incarnation.name, incarnation.position, incarnation.last_at_ms, reason))
+    def _lose(self, incarnation: Incarnation, reason: str, copied: bytes = b"", following: bytes = b"") -> None:
+        where = incarnation.name, incarnation.position, incarnation.last_at_ms
+        self._losses.append(Loss(*where, reason, copied, following))
 
     # --- restart -----------------------------------------------------------------------------------------------------
 
-    def _resume(self, saved: list[Saved]) -> None:
-        """Find the remembered incarnations among the files there are, by what they say, not by their names."""
+    def _resume(self, saved: list[Saved]) -> list[int]:
+        """Find the remembered incarnations among the files there are, by what they say, not by their names. Gives for
+        each loss how many of the open ones were written before it."""
+        before: list[int] = []
         with suppress(OSError):
             candidates = [path for _, path, _ in self._siblings()] + [self.path]
             for entry in saved:
                 path = self._place_of(entry, candidates)
                 if path is None:
                     self._lost_while_away(entry)
+                    before.append(len(self._open))
                     continue
                 opened = Incarnation(path, entry)
                 self._open.append(opened)
                 if path == self.path:
                     self._current = opened
+                elif same_file(self.path.stat(), entry):  # emptied: what was written since the copy was made is lost
+                    self._lose(opened, "truncated", opened.last())
+                    before.append(len(self._open))
+            if self._current is not None and self._current.position == 0:
+                unseen = self._between(apart=self._current)
+                self._open[-1:-1] = [one for path in unseen if (one := self._opened(path)) is not None]
+        return before
 
     @staticmethod
     def _place_of(entry: Saved, candidates: list[Path]) -> Path | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ingest.blocks import AHEAD_MS
+from ingest.blocks import AHEAD_MS, HELD_AHEAD_MS
 from ingest.offsets_records import record_event
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings
@@ -156,13 +156,52 @@ def test_nobody_is_overdue_for_it(world: World) -> None:
     assert {row[5] for row in rows["members"]} <= {"exact", "provisional", "inferred"}
 
 
-@pytest.mark.parametrize(("by_ms", "refused"), [(AHEAD_MS - 1, 0), (AHEAD_MS, 0), (AHEAD_MS + 1, 1)])
-def test_the_allowance(world: World, by_ms: float, refused: int) -> None:
+@pytest.mark.parametrize(
+    ("by_ms", "waits", "refused"),
+    [
+        (AHEAD_MS - 1, False, 0),
+        (AHEAD_MS, False, 0),
+        (AHEAD_MS + 1, True, 0),
+        (AHEAD_MS + HELD_AHEAD_MS, True, 0),
+        (AHEAD_MS + HELD_AHEAD_MS + 1, False, 1),
+    ],
+)
+def test_the_allowance(world: World, by_ms: float, waits: bool, refused: int) -> None:
     beat(world)
     ahead(world, int(by_ms))
     world.step(1, 0.0)
+    assert (world.collector.streams[0].tail.lag_bytes > 0) == waits
     world.step(5)
     assert len(of(world, Kind.REJECTED)) == refused
+
+
+@pytest.mark.parametrize("behind_s", [6, 30, 59])
+@pytest.mark.parametrize("fold", [False, True])
+def test_a_clock_that_is_behind_loses_no_line(tmp_path: Path, behind_s: int, fold: bool) -> None:
+    """It is held back, read again and again, and sent when the clock has come to it: once, and in its place."""
+    with World(tmp_path, lanes=1, clock=ManualClock(START_MS), fold=fold) as world:
+        for number in range(1, 121):
+            world.number = number
+            world.file.write(line(number, at_ms=now_ms(world) + behind_s * 1_000) + b"\n")
+            world.step(2, 0.5)
+            if number % 40 == 0:
+                world.crash()
+            for tick in of(world, Kind.TICK)[-1:]:
+                assert tick.logged_at_ms <= now_ms(world) + AHEAD_MS
+        world.step(2 * behind_s, 0.5)
+        assert not of(world, Kind.REJECTED)
+        starts = [event.start for event in of(world, Kind.HEARTBEAT)]
+        assert len(set(starts)) == 120
+        told = [text for text in world.said if "waits until the clock" in text]
+        assert 3 <= len(told) <= 6, "once a minute, and after each start"
+
+
+def test_a_line_that_others_follow_is_refused_and_holds_nobody(world: World) -> None:
+    ahead(world, 30_000)
+    for _ in range(5):
+        beat(world)
+    assert len(of(world, Kind.HEARTBEAT)) == 5
+    assert len(of(world, Kind.REJECTED)) == 1
 
 
 def test_a_position_that_was_saved_with_such_a_stamp_does_no_harm(world: World) -> None:
@@ -206,6 +245,25 @@ def test_a_record_of_the_future_is_refused_as_well(world: World) -> None:
     assert (refused.detail or {})["reason"] == "future_timestamp"
     assert refused.logged_at_ms <= now_ms(world)
     assert len([text for text in world.said if "ahead of" in text]) == 1
+
+
+def test_a_record_that_is_a_little_ahead_waits_with_those_behind_it(world: World) -> None:
+    records = [
+        record_event(3, offset, now_ms(world) + by_ms, b"\x00\x02\x00\x03g-1", None)
+        for offset, by_ms in enumerate((0, 9_000, 0))
+    ]
+    topic = Topic(*(event for event in records if event is not None))
+    topic.complete_to_ms = float(now_ms(world))
+    world.collector.records = topic
+    beat(world)
+    assert [event.start for event in of(world, Kind.GROUP_RECORD)] == [0]
+    assert world.collector.positions.offsets == {}
+    assert not [tick for tick in of(world, Kind.TICK) if tick.source.startswith("offsets")]
+    for _ in range(6):
+        beat(world)
+    assert [event.start for event in of(world, Kind.GROUP_RECORD)] == [0, 1, 2]
+    assert world.collector.positions.offsets == {3: 2}
+    assert not of(world, Kind.REJECTED)
 
 
 def test_a_stop_between_the_clock_and_the_read_refuses_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,100 @@
+"""A log that is copied and emptied (logrotate's `copytruncate`): what was copied is read, and what may be lost has bounds.
+
+Between the copy and the emptying a writer may have written what is in neither: that is told as a gap, from the last line
+of the copy to the first that was written after, and not up to the instant at which somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kardia.events import Kind
+from tests.ingest.lines import START_MS
+from tests.ingest.world import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with World(tmp_path, lanes=1) as world:
+        yield world
+
+
+def copytruncate(world: World, *, keep: bool = True) -> None:
+    """Older copies move on, as logrotate has them."""
+    if keep:
+        for number in (2, 1):
+            older = world.path.with_name(f"{world.path.name}.{number}")
+            if older.exists():
+                older.rename(world.path.with_name(f"{world.path.name}.{number + 1}"))
+        world.path.with_name(f"{world.path.name}.1").write_bytes(world.path.read_bytes())
+    world.truncate()
+
+
+def gaps(world: World) -> list[tuple[float, float]]:
+    """Bounds of the gaps, from the first line on."""
+    found: list[dict[str, Any]] = [event.detail or {} for event in world.topic.events(0) if event.kind == Kind.GAP]
+    return [(detail["from_ms"] - START_MS, detail["to_ms"] - START_MS) for detail in found]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("again", [1, 3, 40], ids=["smaller", "as large", "larger"])
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_gap_has_the_bounds_that_are_known(world: World, stopped: bool, again: int, keep: bool) -> None:
+    world.write(3)
+    world.step(20)
+    world.write(2)
+    copytruncate(world, keep=keep)
+    world.write(again)
+    if stopped:
+        world.clock.now_s += 3_600
+        world.crash()
+    world.drain()
+    assert gaps(world) == [(5 if keep else 3, 6)]
+    lost = set() if keep else {"m-4", "m-5"}
+    assert set(world.members()) == set(world.expected()) - lost
+
+
+def test_nothing_written_since_leaves_it_open_to_now(world: World) -> None:
+    world.write(3)
+    world.step(20)
+    copytruncate(world)
+    at = world.clock.wall_ms() - START_MS
+    world.step(2)
+    ((begin, end),) = gaps(world)
+    assert begin == 3
+    assert at <= end <= world.clock.wall_ms() - START_MS
+
+
+@pytest.mark.parametrize("read", [0, 3])
+def test_two_copies_that_were_made_while_nobody_looked_are_read(world: World, read: int) -> None:
+    """The first goes on where reading had stopped; the second no one has begun. Of a file of which nothing was read no
+    copy can be recognised: what is younger than it was is read."""
+    world.step(20)
+    world.write(read)
+    world.step(20)
+    world.write(4)
+    copytruncate(world)
+    world.write(5)
+    copytruncate(world)
+    world.write(6)
+    world.crash()
+    world.drain()
+    assert sorted(world.members()) == sorted(world.expected())
+    assert all(end - begin <= 20 for begin, end in gaps(world))
+
+
+def test_a_copy_of_what_was_read_is_not_read_again(world: World) -> None:
+    world.write(5)
+    world.step(20)
+    copytruncate(world)
+    world.step(20)
+    world.write(3)
+    world.step(40)
+    world.crash()
+    world.drain()
+    sent = [event.member_id for event in world.topic.events(0) if event.kind == Kind.HEARTBEAT]
+    assert sorted(sent) == sorted(world.expected())
