@@ -187,6 +187,18 @@ class Broker:
         files = [*sorted(older, key=lambda path: -int(path.suffix[1:])), self.server_log]
         return "".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
 
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, and wait until the broker no longer tells of it."""
+        from confluent_kafka.admin import AdminClient
+
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "client.id": "kardia-setup", "log_level": 0})
+        admin.delete_topics([name])[name].result(READY_TIMEOUT_S)
+
+        def gone() -> bool:
+            return name not in admin.list_topics(timeout=READY_TIMEOUT_S).topics
+
+        process.until(gone, READY_TIMEOUT_S, lambda: f"Topic {name} is still there after {READY_TIMEOUT_S:.0f} s.")
+
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         """Create a topic with the brokers' own replication factor, and wait until every partition has a leader; one
         that exists already is left as it is."""

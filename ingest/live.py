@@ -30,6 +30,7 @@ from ingest.settings import CollectSettings, expanded
 from ingest.stamps import zone_named
 from ingest.stream import LogStream
 from ingest.tail import Tail
+from ingest.topic_id import UNKNOWN
 
 IDLE_S = 0.1
 """Pause of a round that left nothing to read: longer than `FLUSH_MS`, so that what a round reads leaves with it. Twice
@@ -132,6 +133,10 @@ def _run(
     observed, events = settings.clients()
     ensure_topic(settings.topic_brokers, settings.topic, settings.lanes, events)
     topic = KafkaTopic(settings.topic_brokers, settings.topic, settings.cluster, events)
+    watch = topic.watch(positions.topic_id)
+    if positions.topic_id not in (UNKNOWN, watch.known):
+        say(_made_again(settings))
+    positions.topic_id = watch.known
     partitions = settings.partitions()
     if settings.bootstrap_server and not settings.offsets_partitions:
         partitions = partitions_of_offsets(settings.bootstrap_server, observed) or partitions
@@ -188,12 +193,23 @@ def _run(
         while not stopping():
             if not collector.step():
                 time.sleep(IDLE_S)  # acknowledgements that come meanwhile are taken by the next round, at once
+            if watch.changed():
+                positions.topic_id = watch.known
+                say(_made_again(settings))
             if clock.monotonic_s() - scanned_s >= RESCAN_S:
                 scanned_s = clock.monotonic_s()
                 take_up()
         return collector.stop()
     finally:
         asked.close()
+
+
+def _made_again(settings: CollectSettings) -> str:
+    return (
+        f"the topic {settings.topic} was deleted and made again: what the one before had acknowledged, and the job had "
+        f"not read, is lost ({settings.topic_brokers}). Expected: the topic that these positions were acknowledged by. "
+        "Next: nothing, if that was wanted; the job reads the new one from its beginning and tells the gap"
+    )
 
 
 def committed_of(store: Store, positions: Positions, lanes: int, say: Callable[[str], None]) -> Committed:

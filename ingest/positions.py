@@ -45,6 +45,8 @@ class Positions(msgspec.Struct):
     """Incarnations by path of the log."""
     offsets: dict[int, int] = {}
     """Next offset by partition of `__consumer_offsets`."""
+    topic_id: str = ""
+    """Id of the topic that acknowledged all this; empty where its brokers give none, or none was asked for yet."""
 
 
 class SavedDirectory(msgspec.Struct):

@@ -22,6 +22,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from ingest.client_log import CLIENT_LOG
 from ingest.errors import DeliveryError, TopicError
 from ingest.security.reach import connect, made
+from ingest.topic_id import TopicWatch, topic_id
 from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER, MAX_BYTES, format_of
 
 PRODUCER: dict[str, Any] = {
@@ -57,11 +58,19 @@ class KafkaTopic:
     def __init__(self, bootstrap: str, topic: str, cluster: str, settings: Mapping[str, Any] | None = None) -> None:
         """Connect in the background; `ensure_topic` is the one that waits."""
         self._topic = topic
+        self._bootstrap = bootstrap
+        self._settings = dict(settings or {})
         self._cluster = cluster.encode()
         self._refused: list[KafkaError] = []
         self._in_flight = 0
         own = {**(settings or {}), "bootstrap.servers": bootstrap, **PRODUCER, "error_cb": self._error}
         self._producer: Producer = made(Producer, own, logger=CLIENT_LOG)
+
+    def watch(self, known: str) -> TopicWatch:
+        """Tells when the topic is made again; `known` is its id where its brokers do not answer."""
+        own = {**self._settings, "bootstrap.servers": self._bootstrap}
+        admin: AdminClient = made(AdminClient, own, logger=CLIENT_LOG)
+        return TopicWatch(admin, self._topic, topic_id(admin, self._topic, TOPIC_WAIT_S) or known)
 
     @property
     def in_flight(self) -> int:

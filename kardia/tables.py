@@ -499,6 +499,8 @@ PROGRESS = Table(
             _l(kind, f"of `divergences`: {meaning}; see `disagreements`", nullable=False)
             for kind, meaning in DISAGREEMENTS.items()
         ),
+        _l("gap_from_ms", "where the first of `gaps` begins: from then on something is lost; null without one"),
+        _l("gap_to_ms", "where the last of them ends"),
     ),
 )
 

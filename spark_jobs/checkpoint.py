@@ -3,7 +3,8 @@
     CHECKPOINT/.kardia.lock         lease of the run that uses it
     CHECKPOINT/generation.json      what this checkpoint is: generation, first batch, cluster, topic, lanes, state
     CHECKPOINT/GENERATION/          Spark's own files (offsets, commits, state)
-    CHECKPOINT/GENERATION-lanes/    what its lanes began with, where their number was changed (`spark_jobs.relane`)
+    CHECKPOINT/GENERATION-lanes/    what its lanes began with, where their number was changed (`spark_jobs.relane`) or
+                                    their topic was made again (`spark_jobs.remade`)
 
 A generation is one unbroken line of batches. Spark counts the batches of a fresh checkpoint from 0; `batch_id` in the
 tables is `first_batch + Spark's number`, so it grows over generations, and the transactions of each generation carry an
@@ -42,13 +43,14 @@ class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Before(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The generation whose lanes a generation has taken over, in another number (`spark_jobs.relane`)."""
+    """The generation whose lanes a generation has taken over: in another number (`spark_jobs.relane`), or from a topic
+    of the same name that is no more (`spark_jobs.remade`)."""
 
     name: str
     topic: str
     lanes: int
     offsets: dict[int, int]
-    """Where its topic ended when it was left, by partition."""
+    """Where its topic ended when it was left, or how far it was read, by partition."""
 
 
 class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,6 +66,8 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parts in which the lanes are read and stepped, for the life of it (`stream.start_query`); 0: not chosen yet."""
     before: Before | None = None
     """Whose lanes it has taken over; None: it began with none."""
+    topic_id: str = ""
+    """Id of the topic that it reads; empty where brokers give none, and in checkpoints that do not know it yet."""
 
     @property
     def app_id(self) -> str:
@@ -219,7 +223,7 @@ def _check_agreement(checkpoint: Checkpoint, wanted: Agreement) -> None:
         if getattr(wanted, field) != getattr(found, field)
     ]
     before = checkpoint.generation.before
-    if before is not None and (wanted.topic, wanted.lanes) == (before.topic, before.lanes):
+    if differences and before is not None and (wanted.topic, wanted.lanes) == (before.topic, before.lanes):
         raise CheckpointError(
             f"the lanes of this checkpoint were changed: they are {found.lanes} now, in the topic {found.topic}",
             str(checkpoint.directory),

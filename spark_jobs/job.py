@@ -20,7 +20,19 @@ from deltalake.exceptions import DeltaError
 from kardia.locations import Store
 from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import archive, cluster, preparing, relane, scratch, session, sizes, stream, topic
+from spark_jobs import (
+    archive,
+    cluster,
+    preparing,
+    relane,
+    remade,
+    scratch,
+    session,
+    sizes,
+    stream,
+    topic,
+    topic_loss,
+)
 from spark_jobs.checkpoint import Checkpoint, describe
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.jvm import java
@@ -87,7 +99,10 @@ def run(
                 old = relane.left(settings, client.librdkafka)
             if old is None:
                 checkpoints = preparing.checkpoints_of(settings, lanes)
+        anew = None
         if old is None:
+            anew = remade.found(settings, client.librdkafka, checkpoints)
+        if old is None and anew is None:
             preparing.check_losses(settings, client, checkpoints, say)
         files, own = preparing.for_spark(settings, temporary)
         own |= of_spark
@@ -102,6 +117,8 @@ def run(
                 cluster.await_executors(spark, stop)
             if old is not None:
                 checkpoints = preparing.taken_over(spark, old, settings, lanes, factory, client, say)
+            if anew is not None:
+                checkpoints = preparing.begun_anew(spark, anew, settings, checkpoints, factory, say)
             relane.strays(checkpoints[stream.NAME].generation, settings.bootstrap_server, client.librdkafka, say)
             _Job(settings, client, spark, checkpoints, factory, stop, say, stack, voice, leases).run()
         except _of_others() as error:
@@ -190,6 +207,9 @@ class _Job:
         if idle:
             self._say(idle)
         tolerant = settings.accept_loss and not settings.once
+        watch = topic_loss.watch(
+            settings.bootstrap_server, settings.topic, live.generation.topic_id, self._client.librdkafka
+        )
         while not self._stop():
             # The first run loads a third of the JVM's classes: after the live tables have begun, not beside them.
             archive_due = time.monotonic() >= archive_due_s or (not archived and self._first_commit.is_set())
@@ -198,6 +218,8 @@ class _Job:
                 archived = True
             for lease in self._leases:
                 lease.check()
+            if watch.changed():
+                raise topic_loss.made_again(settings.topic, settings.bootstrap_server)
             for name, (query, end) in list(queries.items()):
                 try:
                     ended = self._ended(query, end.failure)

@@ -26,6 +26,9 @@ from spark_jobs.lane_model import LaneModel, ModelFactory, Rows
 FINISH = b"kardia/finish"
 """Format of the record that ends the input of a replay; in a live topic it is as foreign as any other."""
 
+ANEW = -2
+"""`next_offset` of a lane whose topic was deleted and made again: before the first record of the new one lies a gap."""
+
 EXCERPT_BYTES = 66
 """Bytes of a refused record shown, as Python prints bytes: at most 200 characters with the marks around them."""
 
@@ -215,7 +218,7 @@ class Lane:
         from_ms = self.last_logged_at_ms if self.last_logged_at_ms >= 0 else to_ms
         detail = {"from_ms": from_ms, "to_ms": max(from_ms, to_ms), "reason": "topic_lost"}
         return [
-            self._own(Kind.GAP, source, self.next_offset, record.offset, from_ms, detail)
+            self._own(Kind.GAP, source, max(0, self.next_offset), record.offset, from_ms, detail)
             for source in self.sources.values() or (self.source,)
         ]
 

@@ -18,7 +18,7 @@ from ingest.security import for_java
 from ingest.security.rendering import librdkafka as rendered
 from kardia.locations import Store
 from kardia.tables import LIVE_TABLES
-from spark_jobs import archive, cluster, relane, s3a, session, state_codec, stream, topic, topic_loss
+from spark_jobs import archive, cluster, relane, remade, s3a, session, state_codec, stream, topic, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, open_checkpoint
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import RefusedError, TopicError
@@ -108,8 +108,23 @@ def taken_over(
         relane.take_over(spark, old, settings, lanes, factory, faults.from_environment(os.environ))
         checkpoints = checkpoints_of(settings, lanes)
     say(f"took over the {before.lanes} lanes of {before.topic}, as {lanes} of {settings.topic}")
+    remade.found(settings, client.librdkafka, checkpoints)
     check_losses(settings, client, checkpoints, say)
     return checkpoints
+
+
+def begun_anew(
+    spark: SparkSession,
+    topic_id: str,
+    settings: StreamSettings,
+    checkpoints: dict[str, Checkpoint],
+    factory: ModelFactory,
+    say: Callable[[str], None],
+) -> dict[str, Checkpoint]:
+    """The lanes as they were left by a topic that is no more; the checkpoints then."""
+    with disk_named(settings.checkpoint), store_named(settings.tables):
+        reached = faults.from_environment(os.environ)
+        return remade.begin(spark, topic_id, settings, checkpoints, factory, reached, say)
 
 
 def check_losses(

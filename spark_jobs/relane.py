@@ -65,7 +65,7 @@ def left(settings: StreamSettings, client: Mapping[str, str]) -> Left | None:
     if found is None:
         raise _cannot("there is no checkpoint whose lanes could be taken over", where)
     if found.before is not None and found.agreement.topic == settings.topic:
-        if found.before.topic != settings.lanes_from:
+        if found.before.topic not in (settings.lanes_from, settings.topic):
             raise _cannot(f"the lanes were taken over from {found.before.topic}", where)
         return None
     if found.agreement.topic != settings.lanes_from:
@@ -166,7 +166,7 @@ def take_over(
 
 def is_left_behind(directory: Folder, live: Generation) -> bool:
     """Whether a checkpoint of another query is still of the topic that the live query has left, read to its end."""
-    if live.before is None or checkpoint_files.names(directory) == []:
+    if not _was_left(live) or live.before is None or checkpoint_files.names(directory) == []:
         return False
     found = load(directory)
     return found is not None and (found.agreement.topic, found.agreement.lanes) == (
@@ -175,9 +175,15 @@ def is_left_behind(directory: Folder, live: Generation) -> bool:
     )
 
 
+def _was_left(live: Generation) -> bool:
+    """Whether the lanes came from another topic, which is still there perhaps."""
+    before, now = live.before, live.agreement
+    return before is not None and (before.topic, before.lanes) != (now.topic, now.lanes)
+
+
 def strays(live: Generation, bootstrap: str, client: Mapping[str, str], say: Callable[[str], None]) -> None:
     """Say that somebody still writes to the topic that was left: nobody reads it any more."""
-    if live.before is None:
+    if not _was_left(live) or live.before is None:
         return
     try:
         ends = topic_loss.ends_of(bootstrap, live.before.topic, live.before.lanes, client)
@@ -197,7 +203,8 @@ def read_lanes(spark: SparkSession, checkpoint: Checkpoint, factory: ModelFactor
     agreement = checkpoint.generation.agreement
     _ = spark.streams  # makes the coordinator of state stores, without which none can be read
     stores: dict[int, InMemory] = {}
-    for part in range(max(1, checkpoint.generation.parts)):
+    parts = 0 if checkpoint.committed() is None else max(1, checkpoint.generation.parts)
+    for part in range(parts):
         for name in ("mark", "base", "journal"):
             _fill(stores, name, _state(spark, checkpoint, part, name))
     found = []

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from ingest.client_log import CLIENT_LOG
+from ingest.topic_id import TopicWatch, topic_id
 from spark_jobs.errors import TopicError, TopicLossError
 
 TIMEOUT_S = 30.0
@@ -41,10 +43,12 @@ def find_losses(
                 losses.append(Loss(partition, offset, beginning))
             elif end < offset:
                 raise TopicError(
-                    f"partition {partition} of {topic} ends at {end}, but {offset} has been read: it is another topic",
+                    f"partition {partition} of {topic} ends at {end}, but {offset} has been read: its brokers have "
+                    "lost records that they had acknowledged",
                     bootstrap,
-                    "the topic this checkpoint was reading; offsets only grow",
-                    "if the topic was deleted and made again, begin a new checkpoint with --new-generation",
+                    "the records this checkpoint has read; offsets only grow",
+                    "see whether a replica that was behind became the leader (unclean.leader.election.enable); then "
+                    "begin a new checkpoint with --new-generation",
                 )
         return losses
     except KafkaException as error:
@@ -66,6 +70,26 @@ def ends_of(bootstrap: str, topic: str, lanes: int, more: Mapping[str, str] | No
         raise _unreadable(topic, bootstrap, error) from error
     finally:
         consumer.close()
+
+
+def id_of(bootstrap: str, topic: str, more: Mapping[str, str] | None = None) -> str:
+    """Id of a topic (`ingest.topic_id`)."""
+    return topic_id(AdminClient({**(more or {}), "bootstrap.servers": bootstrap}, logger=CLIENT_LOG), topic, TIMEOUT_S)
+
+
+def watch(bootstrap: str, topic: str, known: str, more: Mapping[str, str] | None = None) -> TopicWatch:
+    """Looks again and again whether it is still the topic whose id is known."""
+    return TopicWatch(AdminClient({**(more or {}), "bootstrap.servers": bootstrap}, logger=CLIENT_LOG), topic, known)
+
+
+def made_again(topic: str, where: str) -> TopicError:
+    """What ends a job that runs when its topic is made again."""
+    return TopicError(
+        f"the topic {topic} was deleted and made again while it was read",
+        where,
+        "the topic that was there when the job began: offsets begin anew in another one",
+        "start again: the new one is read from its beginning, and a gap is told before it",
+    )
 
 
 def _unreadable(topic: str, bootstrap: str, error: KafkaException) -> TopicError:

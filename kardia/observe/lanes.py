@@ -115,6 +115,7 @@ def _lose(observer: Observer, lost: Uneven) -> None:
     name = names[-1] if names else f"{lost.stream}/"
     gap = Event(int(Kind.GAP), ALL_SHARDS, name, 0, 0, at, at, at, at, detail=detail)
     observer.streams[lost.stream].gaps += observer.lane == 0
+    observer.streams[lost.stream].note_gap_of(lost.from_ms, at)
     observer.queues[broker_of(name)] += [(lost.from_ms, gap), (at, gap)]
 
 

@@ -556,6 +556,7 @@ class Observer(Intake):
                     not_modelled,
                     forgotten,
                     *disagreed.values(),
+                    *(map(rows.instant, (stream.gap_from, stream.gap_to)) if stream.gap_to >= 0 else (None, None)),
                 )
             )
             stream.clear()

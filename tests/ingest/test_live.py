@@ -257,3 +257,26 @@ def test_the_environment_is_read_and_unknown_names_in_it_are_not(tmp_path: Path)
     )
     assert done.returncode == 2
     assert "topic" in done.stderr
+
+
+def test_a_topic_that_was_made_again_meanwhile_is_told(
+    kafka: Broker, name: str, options: list[str], tmp_path: Path
+) -> None:
+    """What the topic before had acknowledged is lost with it, unless the job had read it: both compare its id."""
+    log = Log(tmp_path / "kafka-request.log")
+    for made, count in enumerate((50, 30)):
+        log.write(count)
+        if made:
+            kafka.delete_topic(name)
+            kafka.create_topic(name, DEFAULT_LANES)
+        with running(collect(*options)) as process:
+            wait_until(
+                lambda: name in AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=10).topics, name
+            )
+            topic = Topic(kafka.bootstrap, name)
+            wait_until(lambda: len(topic.members()) == count, "the lines that were written last")  # noqa: B023
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == 0
+            topic.close()
+        assert (f"the topic {name} was deleted and made again" in said.decode()) == bool(made)

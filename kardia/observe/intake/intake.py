@@ -127,6 +127,8 @@ class Stream:
         "duplicates",
         "ends_at",
         "events",
+        "gap_from",
+        "gap_to",
         "gaps",
         "heard_from",
         "ignored",
@@ -171,6 +173,11 @@ class Stream:
     def clear(self) -> None:
         self.events = self.duplicates = self.lines = self.ignored = self.rejected = self.gaps = 0
         self.touched = False
+        self.gap_from, self.gap_to = inf, NEVER
+
+    def note_gap_of(self, from_at: float, to_at: float) -> None:
+        """Bounds of what is lost; several gaps of one row of `progress` lie within them."""
+        self.gap_from, self.gap_to = min(self.gap_from, from_at), max(self.gap_to, to_at)
 
 
 class Source:
@@ -398,6 +405,7 @@ class Intake(Facts):
         detail = event.detail or {}
         to_at = float(detail.get("to_ms", event.logged_at_ms))
         from_at = min(float(detail.get("from_ms", event.logged_at_ms)), to_at)
+        source.stream.note_gap_of(from_at, to_at)
         source.queue += [(from_at, event), (to_at, event)]
 
     def _seen_in_step(self, event: Event) -> bool:
