@@ -7,6 +7,9 @@ batch), (3) the marks after this batch are computed from the rows of the table a
 (see `spark_jobs.archive_marks`), (4) Spark commits. A repeat after a crash begins with the same marks; if (2) was done
 Delta skips it, and (3) gives the same marks because it looks at what was written.
 
+Where it is behind, because it was killed again and again, it begins with the live query and does not rest: a batch must
+be done before the next kill (`behind`, which the job tells as a metric and at its start).
+
 The query runs every two minutes (`archive_every_s`), takes what there is, and ends. Big appends are what delta-spark
 is good at, and the live tables must not wait for them: while it runs they have less of the processors, and a run every
 ten seconds delayed one live answer in five by a second (measured on two cores). This table belongs to the JVM: on a
@@ -63,10 +66,13 @@ class Archive:
         *,
         forgot: Callable[[int], None],
         keep_ms: int = Keep().events_ms,
+        rest: float = REST,
     ) -> None:
         """Prepare the table; `reached` is the fault port, `forgot` is told how many marks a batch dropped. Events are
-        kept for `keep_ms`, by the newest one's own clock: they name clients, and are for audit, not for history."""
+        kept for `keep_ms`, by the newest one's own clock: they name clients, and are for audit, not for history.
+        `rest`: see `REST`; 0 where it is behind."""
         self._keep_ms = keep_ms
+        self._rest = rest
         self._spark = spark
         self._tables = tables
         self._path = spark_path(tables, EVENTS.name)
@@ -83,7 +89,7 @@ class Archive:
             self._reached("events:before", batch_id)
             marks = self._marks.load(spark_batch_id - 1)
             lanes = self._generation.agreement.lanes
-            decode = decoder(self._generation.agreement.cluster, marks, self._tables, batch_id)
+            decode = decoder(self._generation.agreement.cluster, marks, self._tables, batch_id, self._rest)
             (
                 records.mapInArrow(decode, spark_schema(EVENTS))
                 .write.format("delta")
@@ -105,7 +111,7 @@ class Archive:
 
 
 def decoder(
-    cluster: str, marks: LaneMarks, tables: Folder, batch_id: int
+    cluster: str, marks: LaneMarks, tables: Folder, batch_id: int, rest: float = REST
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Make the function that runs in the workers: records of one or more whole lanes to rows of `events`."""
 
@@ -122,7 +128,7 @@ def decoder(
                 if len(rows) >= ROWS_PER_BLOCK:
                     yield from _arrow(rows, batch_id)
                     rows = []
-                    time.sleep(REST * (time.thread_time() - began_s))
+                    time.sleep(rest * (time.thread_time() - began_s))
                     began_s = time.thread_time()
         if rows:
             yield from _arrow(rows, batch_id)
@@ -140,6 +146,12 @@ def _arrow(rows: list[Row], batch_id: int) -> Iterator[pa.RecordBatch]:
             EVENTS, [*fit, *(without_what_does_not_fit(tuple(row), why) for row, why in refused)], batch_id
         )
     yield from found.to_batches()
+
+
+def behind(live: Checkpoint, archive: Checkpoint) -> int:
+    """Records that are in the live tables and not in the archive."""
+    archived = archive.read_offsets()
+    return sum(max(0, offset - archived.get(partition, 0)) for partition, offset in live.read_offsets().items())
 
 
 def keep(spark: SparkSession, path: str, keep_ms: int, now_ms: int) -> None:

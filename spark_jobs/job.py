@@ -197,6 +197,14 @@ class _Job:
         self._metrics.follow(lambda: stream.durations(queries[stream.NAME][0]) if stream.NAME in queries else {})
         archived = not settings.archive
         archive_due_s = math.inf if archived else time.monotonic() + (0 if settings.once else settings.archive_every_s)
+        behind = self._archive_behind()
+        if settings.archive:
+            self._metrics.follow_archive(self._archive_behind)
+        if behind > settings.archive_max_records:
+            archive_due_s = (
+                time.monotonic()
+            )  # beside the live query: what waits for its first batch may be killed again
+            self._say(f"the table events is {behind} records behind the live tables, and catches up with them")
         self._say(
             f"ready: {settings.topic} ({live.generation.agreement.lanes} lanes) into {settings.tables}, "
             f"next batch {describe(live)['next_batch']}"
@@ -296,6 +304,11 @@ class _Job:
             journal_bytes=settings.journal_bytes,
         )
 
+    def _archive_behind(self) -> int:
+        """Records that the archive has not got yet."""
+        found = self._checkpoints.get(archive.NAME)
+        return 0 if found is None else archive.behind(self._checkpoints[stream.NAME], found)
+
     def _start_archive(self, *, fail_on_loss: bool) -> tuple[StreamingQuery, archive.Archive]:
         """Start one run of the archive."""
         settings, checkpoint = self._settings, self._checkpoints[archive.NAME]
@@ -308,6 +321,7 @@ class _Job:
             self._reached,
             forgot=self._metrics.marks_forgotten.inc,
             keep_ms=settings.kept.events_ms,
+            rest=0.0 if self._archive_behind() > settings.archive_max_records else archive.REST,
         )
         records = topic.records(
             self._spark,

@@ -74,6 +74,12 @@ class Metrics:
             registry=self.registry,
         )
 
+        self.archive_behind = Gauge(
+            "kardia_stream_archive_behind_records",
+            "records of the topic that are in the live tables and not in the table events yet; it is written every two "
+            "minutes, so some are always. One that only grows: the archive does not come to its end",
+            registry=self.registry,
+        )
         self.events = Counter(
             "kardia_stream_events", "events that the lanes took, repeats included", registry=self.registry
         )
@@ -116,6 +122,10 @@ class Metrics:
         """Tell Spark's own durations, step -> milliseconds, looked up when somebody asks."""
         for step in SPARK_STEPS:
             self.spark_seconds.labels(step).set_function(partial(_seconds_of, step, durations))
+
+    def follow_archive(self, behind: Callable[[], int]) -> None:
+        """Tell how far the archive is behind, looked up when somebody asks."""
+        self.archive_behind.set_function(behind)
 
     def committed(self, batch: Committed) -> None:
         """Take note of a batch."""

@@ -23,9 +23,10 @@ MAX_RECORDS_PER_BATCH = 500
 """Records of one micro-batch, so at most 1.5 million events (a folded record holds 3,000 at most, another one 1,000):
 enough to amortise the fixed 0.3 s of a batch, and few enough for two lanes of it to be decoded in 1.5 GB."""
 
-MAX_RECORDS_PER_ARCHIVE_BATCH = 5_000
-"""The same for the archive. Two minutes of live traffic are three batches, because a commit of delta-spark costs a
-second of CPU whatever its size; after a kill in a backlog at most 15 million events are repeated."""
+MAX_RECORDS_PER_ARCHIVE_BATCH = 2_000
+"""The same for the archive. Two minutes of live traffic are some batches, because a commit of delta-spark costs a
+second of CPU whatever its size. A batch that is killed is repeated as it was planned, so that one must be done between
+two kills, or none ever is: at most 6 million events, a minute of work in a backlog."""
 
 METADATA_TIMEOUT_S = 30.0
 

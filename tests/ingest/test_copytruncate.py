@@ -1,7 +1,7 @@
-"""A log that is copied and emptied (logrotate's `copytruncate`): what was copied is read, and what may be lost has bounds.
+"""A log that is copied and emptied (logrotate's `copytruncate`): what was copied is read, what may be lost has bounds.
 
-Between the copy and the emptying a writer may have written what is in neither: that is told as a gap, from the last line
-of the copy to the first that was written after, and not up to the instant at which somebody looks.
+Between the copy and the emptying a writer may have written what is in neither: that is told as a gap, from the last
+line of the copy to the first that was written after, and not up to the instant at which somebody looks.
 """
 
 from __future__ import annotations

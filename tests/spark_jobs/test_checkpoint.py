@@ -5,14 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
 
+from ingest.wire import FORMAT
 from kardia.tables import LIVE_TABLES
-from spark_jobs import state_codec
+from spark_jobs import archive, state_codec
 from spark_jobs.checkpoint import Agreement, Checkpoint, open_checkpoint
 from spark_jobs.errors import CheckpointError, StateError
+from spark_jobs.processor import INPUT_COLUMNS
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers.delta_rs import DeltaRsWriter
+from spark_jobs.writers.tables import create_or_open
+from tests.spark_jobs.support import story_messages
 from tests.spark_jobs.writing import batch
 
 AGREEMENT = Agreement("live", "demo", "kardia.events", 6)
@@ -145,3 +150,35 @@ def test_offsets_that_cannot_be_read_are_a_sentence_with_a_remedy(tmp_path: Path
         path.write_bytes(b"\xff\n\n\xff")
     with pytest.raises(CheckpointError, match=r"where batch 1 ended cannot be read.*restore the checkpoint.*--new-gen"):
         begin(tmp_path).read_offsets()
+
+
+def test_how_far_the_archive_is_behind_is_read_from_both_checkpoints(tmp_path: Path) -> None:
+    live = begin(tmp_path)
+    agreement = Agreement("archive", "demo", "kardia.events", 6)
+    beside = open_checkpoint(tmp_path / "beside", tmp_path / "tables", agreement, ("events",))
+    assert archive.behind(live, beside) == 0
+    commit(live, tmp_path / "tables", 5)
+    assert archive.behind(live, beside) == 5
+    for kind, text in (("offsets", 'v1\n{}\n{"kardia.events":{"0":3}}'), ("commits", "v1\n{}")):
+        folder = Path(str(beside.spark_directory / kind))
+        folder.mkdir(parents=True)
+        (folder / "0").write_text(text)
+    assert archive.behind(live, beside) == 2
+    (Path(str(beside.spark_directory / "offsets")) / "1").write_text('v1\n{}\n{"kardia.events":{"0":5}}')
+    assert archive.behind(live, beside) == 2, "a batch that was planned and not done"
+
+
+def test_what_is_behind_does_not_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    naps: list[float] = []
+    monkeypatch.setattr(archive.time, "sleep", naps.append)
+    monkeypatch.setattr(archive, "ROWS_PER_BLOCK", 1)
+    names = dict.fromkeys(INPUT_COLUMNS, 0) | {"format": FORMAT.encode(), "cluster": b"demo"}
+    for rest in (0.0, archive.REST):
+        naps.clear()
+        block = pa.RecordBatch.from_pylist(
+            [names | {"lane": lane, "value": value} for lane, value, _ in story_messages(end=3)]
+        )
+        create_or_open(tmp_path / "tables", "events")
+        list(archive.decoder("demo", {}, tmp_path / "tables", 0, rest)(iter([block])))
+        assert naps
+        assert (max(naps) > 0) == (rest > 0)
