@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -170,9 +171,9 @@ def test_how_far_the_archive_is_behind_is_read_from_both_checkpoints(tmp_path: P
 
 def test_what_is_behind_does_not_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     naps: list[float] = []
-    monkeypatch.setattr(archive.time, "sleep", naps.append)
+    monkeypatch.setattr(time, "sleep", naps.append)
     monkeypatch.setattr(archive, "ROWS_PER_BLOCK", 1)
-    names = dict.fromkeys(INPUT_COLUMNS, 0) | {"format": FORMAT.encode(), "cluster": b"demo"}
+    names: dict[str, object] = dict.fromkeys(INPUT_COLUMNS, 0) | {"format": FORMAT.encode(), "cluster": b"demo"}
     for rest in (0.0, archive.REST):
         naps.clear()
         block = pa.RecordBatch.from_pylist(
