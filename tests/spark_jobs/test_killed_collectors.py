@@ -30,12 +30,14 @@ STORIES = ("c01_kill-3.9.2", "k05_leave-4.4.0")
 OF_ALL = ("transitions", "rebalances", "members")
 """Tables that say what happened, and not how it was read."""
 
-Kill = tuple[int, int, tuple[int, ...]]
-"""Rounds of the collector until the topic answers no more, rounds from there to the kill, and for each lane how many of
-the records without an answer have reached the topic."""
+Kill = tuple[int, int, tuple[int, ...], bool]
+"""Rounds of the collector until the topic answers no more, rounds from there to the kill, for each lane how many of the
+records without an answer have reached the topic, and whether the log is rotated before the kill."""
 
 KILLS = st.lists(
-    st.tuples(st.integers(1, 300), st.integers(0, 40), st.tuples(*[st.integers(0, 60)] * 6)), min_size=1, max_size=8
+    st.tuples(st.integers(1, 300), st.integers(0, 40), st.tuples(*[st.integers(0, 60)] * 6), st.booleans()),
+    min_size=1,
+    max_size=8,
 )
 
 STEPS = st.lists(st.integers(1, 60), min_size=1, max_size=10)
@@ -51,7 +53,9 @@ def followed(directory: Path, name: str, kills: Sequence[Kill], *, fold: bool) -
         for number in following.live():
             world.topic.answering = not mute_at <= number < die_at
             if number == die_at:
-                _, _, reached = left.pop(0)
+                _, _, reached, rotated = left.pop(0)
+                if rotated:
+                    world.rename()
                 _lose(world.topic.records, world.topic.in_flight, reached)
                 world.crash()
                 mute_at, die_at = _next(left, number)
@@ -62,7 +66,7 @@ def followed(directory: Path, name: str, kills: Sequence[Kill], *, fold: bool) -
 def _next(left: Sequence[Kill], number: int) -> tuple[int, int]:
     if not left:
         return 1 << 60, 1 << 60
-    alive, mute, _ = left[0]
+    alive, mute, _, _ = left[0]
     return number + alive, number + alive + mute
 
 
