@@ -99,7 +99,7 @@ class Careful(Observer):
         source = self.sources.get(event.source) or self.new_source(event.source)
         if event.kind not in (Kind.TICK, Kind.GAP):
             source.end = max(source.end, event.end)
-            source.stream.since_tick += 1  # it has come: nothing is lost that a tick would miss
+            source.since_tick += 1  # it has come: nothing is lost that a tick would miss
         self._tell(event, why)
 
     def _accept_stretch(self, stretch: Stretch) -> tuple[Source, int]:

@@ -116,7 +116,10 @@ def snapshot(intake: Intake) -> dict[str, Any]:
         "groups": _encoder.encode([_stored(group) for group in intake.groups.values()]),
         "disagreed": intake.disagreed,
         "lag": intake.lag.snapshot(),
-        "sources": {name: {"end": at.end, "tick_end": at.tick_end} for name, at in intake.sources.items()},
+        "sources": {
+            name: {"end": at.end, "tick_end": at.tick_end, "since_tick": at.since_tick}
+            for name, at in intake.sources.items()
+        },
         "streams": {
             name: {field: getattr(stream, field) for field in (*OF_STREAM, *COUNTS)}
             for name, stream in intake.streams.items()

@@ -172,6 +172,7 @@ def _take_sources(observer: Observer, before: Sequence[Observer]) -> None:
             known = observer.sources.get(name) or observer.new_source(name)
             known.base = known.end = max(known.end, source.end)
             known.tick_end = max(known.tick_end, source.tick_end)
+            known.since_tick = max(known.since_tick, source.since_tick)
 
 
 def _give_groups(old: Observer, made: Sequence[Observer]) -> None:

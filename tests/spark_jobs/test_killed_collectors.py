@@ -30,6 +30,8 @@ STORIES = ("c01_kill-3.9.2", "k05_leave-4.4.0")
 OF_ALL = ("transitions", "rebalances", "members")
 """Tables that say what happened, and not how it was read."""
 
+NOT_TOLD = ("known_at_ms", "evidence")
+
 Kill = tuple[int, int, tuple[int, ...], bool]
 """Rounds of the collector until the topic answers no more, rounds from there to the kill, for each lane how many of the
 records without an answer have reached the topic, and whether the log is rotated before the kill."""
@@ -111,11 +113,12 @@ def _cut(data: Sequence[bytes], sizes: Sequence[int]) -> Iterator[list[Record]]:
 
 
 def told(rows: dict[str, list[Row]]) -> dict[str, Any]:
-    """Rows in an order that steps have no part in, without the instant at which they became known."""
+    """Rows in an order that steps have no part in, without the instant at which they became known, and without the
+    position that showed it: a rotation gives lines another one."""
     return {
         name: sorted(
             (
-                tuple(value for place, value in enumerate(row) if TABLES[name].names[place] != "known_at_ms")
+                tuple(value for place, value in enumerate(row) if TABLES[name].names[place] not in NOT_TOLD)
                 for row in rows[name]
             ),
             key=repr,

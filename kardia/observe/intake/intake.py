@@ -147,8 +147,7 @@ class Stream:
         self.last_line_at = alive_to
         """The last line of what was taken in."""
         self.since_tick = since_tick
-        """Events that came since its last tick, repeats among them: a collector that begins again at an older position
-        counts what it sends, whether or not it was sent before."""
+        """Events since its last tick in a state that did not count by file (`Source.since_tick`)."""
         self.begins_at = NEVER
         """Stamp of the first line that is read of it; NEVER where that is not told."""
         self.heard_from = NEVER
@@ -183,9 +182,19 @@ class Stream:
 class Source:
     """How far one source has been accepted: now, and before this step. `queue` and `stream` are its broker's."""
 
-    __slots__ = ("base", "end", "folded", "queue", "stream", "tick_end")
+    __slots__ = ("base", "end", "folded", "queue", "since_tick", "stream", "tick_end")
 
-    def __init__(self, stream: Stream, queue: list[tuple[float, Event]], end: int = -1, tick_end: int = -1) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        queue: list[tuple[float, Event]],
+        end: int = -1,
+        tick_end: int = -1,
+        since_tick: int = 0,
+    ) -> None:
+        self.since_tick = since_tick
+        """Events that came since its last tick, repeats among them: a collector that begins again at an older position
+        counts what it sends, whether or not it was sent before."""
         self.stream = stream
         self.queue = queue
         self.base = self.end = end
@@ -197,7 +206,7 @@ class Source:
     def count_folded(self, to: float) -> None:
         """Stretches are taken in before the ticks of their step: each counts when the tick behind it is met."""
         while self.folded and self.folded[0][0] < to:
-            self.stream.since_tick += self.folded.popleft()[1]
+            self.since_tick += self.folded.popleft()[1]
 
 
 @dataclass(slots=True)
@@ -317,9 +326,8 @@ class Intake(Facts):
                 self._accept(event)
                 continue
             source.end = event.end
-            stream = source.stream
-            stream.since_tick += 1
-            stream.events += 1
+            source.since_tick += 1
+            source.stream.events += 1
             if self._seen is not None:
                 self._seen.add((event.source, event.start, event.shard))
             at = event.decided_at_ms
@@ -333,7 +341,7 @@ class Intake(Facts):
         if kind >= _TICK:
             self._accept_sign(event, source)
             return
-        source.stream.since_tick += 1
+        source.since_tick += 1
         if event.start >= source.end:
             source.end = event.end
         elif event.start < source.base or self._seen_in_step(event):
@@ -373,7 +381,7 @@ class Intake(Facts):
             source.queue.extend((effect_at(event), event) for event in stretch.events())
         return source, int(numbers[END - WIDTH])
 
-    def new_source(self, name: str, end: int = -1, tick_end: int = -1) -> Source:
+    def new_source(self, name: str, end: int = -1, tick_end: int = -1, since_tick: int = 0) -> Source:
         """A file that has not been met before. Of each log only the latest files are remembered."""
         stream = self.streams.setdefault(stream_of(name), Stream())
         older = [one for one, source in self.sources.items() if source.stream is stream]
@@ -381,7 +389,7 @@ class Intake(Facts):
             del self.sources[older[0]]
             self.files_forgotten += 1
         queue = self.queues.setdefault(broker_of(name), [])
-        source = self.sources[name] = Source(stream, queue, end, tick_end)
+        source = self.sources[name] = Source(stream, queue, end, tick_end, since_tick)
         return source
 
     def _accept_sign(self, event: Event, source: Source) -> None:
@@ -394,7 +402,7 @@ class Intake(Facts):
             stream.gaps += 1
             self._queue_gap(event, source)
         elif event.kind == _REJECTED:
-            stream.since_tick += 1  # a collector counts it among what it sent: it has come, and nothing is lost
+            source.since_tick += 1  # a collector counts it among what it sent: it has come, and nothing is lost
             if event.end > source.end:
                 source.end = event.end
                 stream.rejected += 1
@@ -446,15 +454,13 @@ class Intake(Facts):
             stream.gaps += 1
             lost = {"from_ms": float(begin), "to_ms": float(end), "reason": "lost_lines"}
             self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
-        source.count_folded(event.end)
-        if not repeated and self._has_missed(event, stream, source, detail):
+        came = self._came(event, source, int(detail.get("events", 0)))
+        if not repeated and self._has_missed(event, source, came, detail):
             stream.gaps += 1
             begun = float(detail.get("first_line_at_ms", event.logged_at_ms))
             from_ms = stream.complete_to if stream.complete_to >= 0 else begun
             lost = {"from_ms": from_ms, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
             self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
-        if "events" in detail:
-            stream.since_tick = 0
         if not repeated:
             source.tick_end = event.end
         alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
@@ -475,14 +481,28 @@ class Intake(Facts):
             else:
                 told.alive_to = alive_to
 
+    def _came(self, event: Event, source: Source, sent: int) -> int:
+        """How many events came since the tick before; from here on they are counted anew. A tick of records speaks for
+        all files (partitions) of its stream that have none of their own."""
+        stream, spoken_for = source.stream, [source]
+        source.count_folded(event.end)
+        if source.end < 0 and sent and broker_of(event.source) in BESIDE_LOGS:
+            spoken_for += [one for one in self.sources.values() if one.stream is stream and one.tick_end < 0]
+        came = stream.since_tick + sum(one.since_tick for one in spoken_for)
+        for one in spoken_for:
+            one.since_tick = 0
+        if sent:
+            stream.since_tick = 0
+        return came
+
     @staticmethod
-    def _has_missed(event: Event, stream: Stream, source: Source, detail: dict[str, Any]) -> bool:
+    def _has_missed(event: Event, source: Source, came: int, detail: dict[str, Any]) -> bool:
         """Whether something that was sent did not come: fewer events than the tick counts, or the tick begins behind
         all that was told of its file before. A collector that was killed begins its first tick where one of before
         ended, and what came of it without a tick is only more than is counted."""
-        if stream.since_tick < int(detail.get("events", 0)):
+        if came < int(detail.get("events", 0)):
             return True
-        if stream.complete_to < 0 or broker_of(event.source) in BESIDE_LOGS:
+        if source.stream.complete_to < 0 or broker_of(event.source) in BESIDE_LOGS:
             return False  # nothing was told before; or positions are sums, which need not go on where they stopped
         return int(detail.get("previous_end", 0)) > max(source.tick_end, 0)
 
