@@ -39,6 +39,13 @@ SERVER_LINE = re.compile(
 )
 """A line that only a broker's server.log has, from 2.0 to 4.4."""
 
+NODE = re.compile(
+    rb"^\[?[0-9][^\]\n]{18,40}?\]? +[A-Z]+ +\[(?:GroupCoordinator|GroupMetadataManager|ReplicaManager|KafkaServer|"
+    rb"BrokerServer|BrokerLifecycleManager)(?: id=| brokerId=| broker=| )([0-9]{1,10})[ \]]",
+    re.MULTILINE,
+)
+"""The node id that components of a broker say in front of their words."""
+
 _JSON = re.compile(rb"\s*(?:\{|\[\s*(?:[\[{\"]|\Z))")
 
 OTHER_LOGS = re.compile(r"(?:controller|state-change|log-cleaner|kafka-authorizer|kafkaServer-gc|zookeeper)\b.*")
@@ -75,6 +82,10 @@ class Known(NamedTuple):
 
 MIXED = Form("several logs in one", plain_lines, tells_origin=False)
 """Lines of both logs in one file, as a container writes them to its output."""
+
+
+SEVERAL_BROKERS = Form("lines of several brokers in one log", plain_lines, tells_origin=False)
+"""Logs of several brokers that somebody put into one file: their lines say whose they are."""
 
 
 class _Record(msgspec.Struct):
@@ -119,6 +130,8 @@ def kind_of(path: Path, message_field: str = "", log_pattern: str = "") -> Known
     requests, server = REQUEST_MARK in sample, _is_server(sample, known_layouts)
     if requests and server:
         return Known(path, Kind.WRAPPED, MIXED)
+    if server and _has_several_brokers(sample, known_layouts):
+        return Known(path, Kind.WRAPPED, SEVERAL_BROKERS)
     if requests or server:
         return Known(path, Kind.REQUEST if requests else Kind.SERVER)
     other = foreign(head)
@@ -141,6 +154,16 @@ def _is_server(sample: bytes, known_layouts: Layouts) -> bool:
     named = [line for line in sample.split(b"\n")[:_MANY] if b"afka" in line or b"Group" in line]
     laid = (known_layouts.shipped(line) for line in named)
     return any(SERVER_LINE.match(line) for line in laid if line is not None) or any(map(COORDINATOR_TAG.search, named))
+
+
+def _has_several_brokers(sample: bytes, known_layouts: Layouts) -> bool:
+    """Whether lines of server.log say more than one node id."""
+    nodes = {found[1] for found in NODE.finditer(sample)}
+    if not nodes:
+        named = [line for line in sample.split(b"\n")[:_MANY] if b"Group" in line]
+        laid = [known_layouts.shipped(line) for line in named]
+        nodes = {found[1] for line in laid if line is not None and (found := NODE.match(line))}
+    return len(nodes) > 1
 
 
 def _is_record(line: bytes) -> bool:

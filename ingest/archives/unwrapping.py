@@ -3,7 +3,9 @@
 A writer is what the wrapper names (host, pod, unit), else the file it stands in, with its rotated parts. Entries are
 divided by their text; a line without a stamp belongs to the log of the line before it. What the two readers of logs
 rely on is restored here: a line that was cut in parts is joined, and a log whose stamps run back is put in order.
-Lines of two brokers that nothing tells apart are refused as a whole: read as one broker's they would be told wrongly.
+Lines of several brokers in one server.log are told apart by the node id that components say; a line without one is of
+whoever wrote the line before it. Where nothing tells two brokers apart their lines are refused as a whole: read as one
+broker's they would be told wrongly.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 
 from ingest.archives.envelopes import Entry, Form, Refusal
 from ingest.archives.foreign import HEAD_BYTES, foreign
-from ingest.archives.kinds import SERVER_LINE
+from ingest.archives.kinds import NODE, SERVER_LINE
 from ingest.archives.opened import UNREADABLE, open_log, unreadable
 from ingest.archives.ordering import in_order
 from ingest.archives.refusals import RefusedFile, line_of
@@ -36,10 +38,6 @@ MAX_WRITERS = 200
 STEP_BACK_MS = 1_000.0
 """Neighbouring lines of one broker step back by less; a log whose stamps step back further is put in order."""
 
-_NODE = re.compile(
-    rb"[^\]]{19,40}\] +[A-Z]+ +\[(?:GroupCoordinator|GroupMetadataManager|ReplicaManager|KafkaServer|BrokerServer|"
-    rb"BrokerLifecycleManager)(?: id=| brokerId=| broker=| )([0-9]{1,10})[ \]]"
-)
 _LISTENS = re.compile(rb'"connection":"([^"]{1,100}?):[0-9]+-')
 
 
@@ -107,11 +105,16 @@ class _Writer:
     stream: str = "server"
     parts: dict[str, bytes] = field(default_factory=dict)
     """Begin of a line that goes on, by channel."""
-    nodes: set[bytes] = field(default_factory=set)
+    nodes: dict[bytes, _Writer] = field(default_factory=dict)
+    """Brokers whose lines of server.log stand here, by node id; the first of them is this one itself."""
+    speaks: bytes = b""
+    """Node id that was said last."""
     listeners: set[bytes] = field(default_factory=set)
     is_broker: bool = False
     told: bool = False
     """Whether the wrapper named it, or its file did."""
+    named: bool = False
+    """Whether the wrapper did, beside each line."""
 
 
 class Unwrapper:
@@ -134,7 +137,7 @@ class Unwrapper:
                     for log in writer.logs.values():
                         log.begins.append(log.lines)
                 self._read(file, number, first[file] or None, stack)
-            for writer in self._writers.values():
+            for writer in list(self._writers.values()):
                 for text in writer.parts.values():
                     self._write(writer, text, stack)  # a line whose rest never came: its reader says so
         for writer in self._writers.values():
@@ -198,47 +201,65 @@ class Unwrapper:
         stamped = text[:1] == b"[" or text[:2] == b"20"
         if request or stamped:
             writer.stream = "request" if request else "server"
-        log = writer.logs.get(writer.stream)
-        if log is None:
-            log = self._open(writer, stack)
+        stream = writer.stream
+        if writer.stream == "server" and not writer.named:
+            writer = self._of_node(writer, text if stamped else b"")
+        log = writer.logs.get(stream) or self._open(writer, stream, stack)
         if request:
             if not writer.told and len(writer.listeners) < 50:
                 writer.listeners.update(_LISTENS.findall(text[:4096])[:1])
-        elif stamped and (not writer.is_broker or not writer.told):
-            node = _NODE.match(text)
-            if node:
-                writer.nodes.add(node[1])
-            writer.is_broker = writer.is_broker or SERVER_LINE.match(text) is not None
+        elif stamped and not writer.is_broker:
+            writer.is_broker = SERVER_LINE.match(text) is not None
         log.write(text)
         return log.last_ms or None
 
-    def _open(self, writer: _Writer, stack: ExitStack) -> _Log:
-        name = "kafka-request.log" if writer.stream == "request" else "server.log"
+    def _of_node(self, writer: _Writer, text: bytes) -> _Writer:
+        """Which broker wrote a line of a server.log that may hold those of several."""
+        node = NODE.match(text)
+        if node is not None:
+            writer.speaks = node[1]
+        if not writer.speaks:
+            return writer
+        if writer.speaks not in writer.nodes:
+            name = f"{writer.name} (node {writer.speaks.decode()})"
+            other = (
+                self._new((str(writer.folder), writer.speaks.decode()), name, writer.name) if writer.nodes else writer
+            )
+            writer.nodes[writer.speaks] = other
+        return writer.nodes[writer.speaks]
+
+    def _open(self, writer: _Writer, stream: str, stack: ExitStack) -> _Log:
+        name = "kafka-request.log" if stream == "request" else "server.log"
         path = writer.folder / name
         log = _Log(path, Stamps(self._zone), stack.enter_context(path.open("wb")), begins=[0])
-        writer.logs[writer.stream] = log
+        writer.logs[stream] = log
         return log
 
     def _writer(self, entry: Entry, file: Wrapped) -> _Writer:
         key = ("", entry.origin) if entry.origin else (str(file.path.parent), _stem(file.path.name))
         writer = self._writers.get(key)
         if writer is None:
-            if len(self._writers) >= MAX_WRITERS:
-                raise LogFileError(
-                    f"more than {MAX_WRITERS} hosts or pods wrote these lines",
-                    str(file.path),
-                    "the logs of the brokers of one cluster",
-                    "export the lines of the brokers alone, or replay a part of them at a time",
-                )
-            folder = self._scratch / str(len(self._writers))
-            folder.mkdir()
-            name = entry.origin or str(file.path)
-            told = bool(entry.origin) or not file.form.tells_origin
-            writer = self._writers[key] = _Writer(folder, name, told=told)
+            writer = self._new(key, entry.origin or str(file.path), str(file.path))
+            writer.named = bool(entry.origin)
+            writer.told = writer.named or not file.form.tells_origin
+        return writer
+
+    def _new(self, key: tuple[str, str], name: str, where: str) -> _Writer:
+        if len(self._writers) >= MAX_WRITERS:
+            raise LogFileError(
+                f"more than {MAX_WRITERS} hosts or pods wrote these lines",
+                where,
+                "the logs of the brokers of one cluster",
+                "export the lines of the brokers alone, or replay a part of them at a time",
+            )
+        folder = self._scratch / str(len(self._writers))
+        folder.mkdir()
+        writer = self._writers[key] = _Writer(folder, name)
         return writer
 
     def _finish(self, writer: _Writer) -> None:
-        if len(writer.nodes) > 1 or (not writer.told and len(_hosts(writer.listeners)) > 1):
+        mixed = len(writer.nodes) > 1 and "request" in writer.logs
+        if mixed or (not writer.told and len(_hosts(writer.listeners)) > 1):
             names = ", ".join(sorted(one.decode("utf-8", "replace") for one in writer.nodes or writer.listeners)[:5])
             raise LogFileError(
                 f"lines of several brokers ({names}) stand in one log, and no field says who wrote which",

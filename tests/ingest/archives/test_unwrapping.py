@@ -8,6 +8,7 @@ import random
 import shutil
 import struct
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 
 from ingest.archives import ordering, unwrapping
 from ingest.archives.found import Archives, gather
-from ingest.archives.kinds import LOKI, Kind, kind_of
+from ingest.archives.kinds import LOKI, NODE, Kind, kind_of
 from ingest.dialects import MAX_LINE_BYTES
 from ingest.errors import LogFileError
 from ingest.offline import parse_range
@@ -50,10 +51,12 @@ def output() -> tuple[bytes, ...]:
     return tuple(one for _, _, one in sorted(keyed, key=lambda key: key[:2]))
 
 
-def gathered(tmp_path: Path, *files: Path, message_field: str = "", zone: str = "UTC") -> Archives:
+def gathered(
+    tmp_path: Path, *files: Path, message_field: str = "", zone: str = "UTC", server_logs: Sequence[Path] = ()
+) -> Archives:
     scratch = tmp_path / "scratch"
-    scratch.mkdir(exist_ok=True)
-    return gather(files, (), (), (), zone=zone, message_field=message_field, scratch=scratch)
+    scratch.mkdir(exist_ok=True, parents=True)
+    return gather(files, (), server_logs, (), zone=zone, message_field=message_field, scratch=scratch)
 
 
 def written(tmp_path: Path, data: bytes, name: str = "a.log") -> Path:
@@ -160,11 +163,48 @@ def test_lines_of_two_brokers_in_one_export_are_told_apart(tmp_path: Path) -> No
     assert len({path.parent for path in found.server_logs}) == 2
 
 
-def test_lines_of_two_brokers_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
-    other = tuple(one.replace(b"[GroupCoordinator 1]", b"[GroupCoordinator 2]") for one in log("server.log"))
-    documents = [{"message": one.decode()} for pair in zip(log("server.log"), other, strict=True) for one in pair]
+def as_broker(other: bytes) -> list[bytes]:
+    """The server.log as another broker would have written it."""
+    lines = []
+    for one in log("server.log"):
+        node = NODE.match(one)
+        lines.append(one if node is None else one[: node.start(1)] + other + one[node.end(1) :])
+    return lines
+
+
+def by_node(found: Archives) -> dict[bytes, list[bytes]]:
+    """The lines of each broker's server.log, by the node id of its first line that has one."""
+    logs = [lines_of([path]) for path in found.server_logs]
+    return {next(node[1] for one in lines if (node := NODE.match(one))): lines for lines in logs}
+
+
+@pytest.mark.parametrize("order", ["in turn", "one behind the other"])
+def test_lines_of_two_brokers_in_one_server_log_are_told_apart_by_node_id(tmp_path: Path, order: str) -> None:
+    """They were read as one broker's where the file was plain."""
+    one, two = list(log("server.log")), as_broker(b"2")
+    lines = [line for pair in zip(one, two, strict=True) for line in pair] if order == "in turn" else one + two
+    alone = {node: [line for line in of if NODE.match(line)] for node, of in ((b"1", one), (b"2", two))}
+    plain = written(tmp_path, wrapping.plain(lines), "server.log")
+    for found in (gathered(tmp_path / "a", plain), gathered(tmp_path / "b", server_logs=[plain])):
+        told = {node: [line for line in of if NODE.match(line)] for node, of in by_node(found).items()}
+        assert told == alone
+        stamps = Stamps(UTC)
+        kept = [one for of in by_node(found).values() for one in of if stamps.at_ms(one) is not None]
+        assert len(kept) == sum(stamps.at_ms(one) is not None for one in lines)
+
+
+def test_lines_of_two_brokers_in_an_export_without_a_host_are_told_apart_by_node_id(tmp_path: Path) -> None:
+    documents = [
+        {"message": one.decode()} for pair in zip(log("server.log"), as_broker(b"2"), strict=True) for one in pair
+    ]
+    assert by_node(gathered(tmp_path, written(tmp_path, wrapping.dumped(documents)))).keys() == {b"1", b"2"}
+
+
+def test_both_logs_of_two_brokers_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
+    """The request log has no node id in its lines."""
+    lines = [*as_broker(b"2"), *output()]
     with pytest.raises(LogFileError, match=r"several brokers \(1, 2\).*no field.*host\.name"):
-        gathered(tmp_path, written(tmp_path, wrapping.dumped(documents)))
+        gathered(tmp_path, written(tmp_path, wrapping.plain(lines)))
 
 
 def test_two_request_logs_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
@@ -376,11 +416,10 @@ def test_a_prefix_tells_brokers_apart_and_not_the_same_one_after_a_restart_or_on
     assert [lines_of([path]) for path in found.request_logs] == [list(log("kafka-request.log"))] * 2
 
 
-def test_lines_of_two_brokers_behind_times_alone_are_refused(tmp_path: Path) -> None:
-    other = [one.replace(b"[GroupCoordinator 1]", b"[GroupCoordinator 2]") for one in log("server.log")]
-    lines = [b"2026-11-20T10:47:18Z " + one for pair in zip(log("server.log"), other, strict=True) for one in pair]
-    with pytest.raises(LogFileError, match=r"several brokers \(1, 2\)"):
-        gathered(tmp_path, written(tmp_path, wrapping.plain(lines)))
+def test_lines_of_two_brokers_behind_times_alone_are_told_apart_by_node_id(tmp_path: Path) -> None:
+    pairs = zip(log("server.log"), as_broker(b"2"), strict=True)
+    lines = [b"2026-11-20T10:47:18Z " + one for pair in pairs for one in pair]
+    assert by_node(gathered(tmp_path, written(tmp_path, wrapping.plain(lines)))).keys() == {b"1", b"2"}
 
 
 def test_what_looks_like_a_line_within_a_plain_one_is_no_prefix(tmp_path: Path) -> None:
