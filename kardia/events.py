@@ -213,6 +213,8 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "what": "str, one of COORDINATOR_LINES",
         "reason": "str, text in `(reason: ...)`, the client reason of a leave, or `N members` where a line counts them",
         "members": "list of member ids a line names beyond member_id",
+        "session_timeout_ms": "int, of the member, where a line tells all of it (its client.id and host as well)",
+        "rebalance_timeout_ms": "int, likewise",
     },
     Kind.GROUP_SAMPLE: {
         "since_ms": "float; when the group was asked about the time before, and was as was said: what is other now "

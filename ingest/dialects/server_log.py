@@ -91,6 +91,14 @@ _REASON_MEMBER = re.compile(
     rf"|[Rr]emoving member |\(member: )(?P<member>.*?{UUID}|{UUID_IN_BASE64})(?![-\w])",
     re.DOTALL,
 )
+_METADATA = re.compile(
+    r"MemberMetadata\(memberId=(?P<member>.*), groupInstanceId=.*, clientId=(?P<client>.*), clientHost=(?P<host>.*), "
+    rf"sessionTimeoutMs=(?P<session>{NUMBER}), rebalanceTimeoutMs=(?P<rebalance>{NUMBER}), supportedProtocols=",
+    re.DOTALL,
+)
+"""All that the Scala coordinator knows of a member."""
+_METADATA_NAMES = (" clientId=", " clientHost=", " sessionTimeoutMs=", " rebalanceTimeoutMs=")
+"""Each stands once in a sentence, or an id holds one of them and nothing of it is believed."""
 _REASON_MEMBERS = re.compile(r"(?:request for |Removing (?:Hash)?(?:Set)?)[\[(](?P<members>.*)[\])]", re.DOTALL)
 _INTEREST = (b"GroupCoordinator", b"GroupMetadataManager", b"ClassicGroup", b"coordinator.group")
 _WORDS = tuple(dict.fromkeys(one.words for one in PATTERNS))
@@ -207,7 +215,7 @@ class ServerLog:
         if chosen is None:
             expected = "a sentence with one meaning; an id in it looks like a part of another one"
             return rejection("ambiguous", expected, line, source, start, end, at_ms)
-        return self._event(chosen, (source, start, end, at_ms))
+        return _with_metadata(self._event(chosen, (source, start, end, at_ms)), message)
 
     def _decided(self, possible: list[Said], message: str) -> Said | None:
         """The one reading whose group belongs to the partition that the line names, if there are only these two."""
@@ -277,6 +285,20 @@ class ServerLog:
 
     def _shard(self, group_id: str) -> int:
         return shard_of(group_id, self._offsets_partitions)
+
+
+def _with_metadata(event: Event, message: str) -> Event:
+    """The event with what its sentence tells of the member beside its id, if it is one that does."""
+    if any(message.count(one) != 1 for one in _METADATA_NAMES):
+        return event
+    found = _METADATA.search(message)
+    if found is None or found["member"] != event.member_id:
+        return event
+    timeouts = {f"{name}_timeout_ms": _number(found[name]) for name in ("session", "rebalance")}
+    if max(timeouts.values()) > MAX_NUMBER:
+        return event
+    detail = (event.detail or {}) | timeouts
+    return event._replace(client_id=found["client"], client_host=found["host"].lstrip("/"), detail=detail)
 
 
 def _taken_apart(words: str) -> tuple[bool, str, int]:

@@ -337,7 +337,7 @@ def _on_left(facts: Facts, group: Group, event: Event, at: float) -> None:
     cause, certainty, words = reasons.why_it_left(str((event.detail or {}).get("reason", "")))
     if group.state == GroupState.EMPTY and group.rebalance is not None and group.rebalance.joined_at_ms >= 0:
         at = min(at, group.rebalance.joined_at_ms)  # up to 3.9 it is said after what it led to: nobody was left
-    naming.end(facts, group, event.member_id, at, cause, certainty, words)
+    naming.end(facts, group, event.member_id, at, cause, certainty, words, line=event)
 
 
 def _on_replaced(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -388,7 +388,7 @@ def _on_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
         group.membership_complete = False
     for member in group.members.values():
         member.unknown_since_at_ms = NEVER
-    if state == group.told_state != GroupState.UNKNOWN:
+    if state == group.told_state:
         facts.tell_group(group, at, state, "coordinator_loaded", certainty)
     else:
         facts.move(group, at, state, "coordinator_loaded", certainty)

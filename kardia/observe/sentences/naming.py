@@ -88,15 +88,17 @@ def end(
     by: float | None = None,
     *,
     told: bool = True,
+    line: Event | None = None,
 ) -> None:
     """A member is gone, at `at` or up to `by` (see `Ended.by`); one that nobody had named was there before. `told`:
-    the coordinator says so itself. Nobody ends twice unless a load, or what a gap hides, brought him back."""
+    the coordinator says so itself, in `line`. Nobody ends twice unless a load, or what a gap hides, brings him back."""
     member, over = group.members.get(member_id), group.ended.get(member_id)
     if member is None and over is not None and over.ended_at_ms >= group.loaded_at_ms:
         if over.told:
             facts.divergences += 1
         else:
             over.told, over.reason = told, reason
+            _take_metadata(facts, group, over.member, line)
             lives.correct(facts, group, over, at, cause, certainty, by)
         return
     if member is None:
@@ -104,9 +106,20 @@ def end(
         member = Member(member_id, at)
         if over is not None:
             member = replace(over.member, joined_at_ms=max(group.loaded_at_ms, over.ended_at_ms + 1.0), row_known=-1)
+    _take_metadata(facts, group, member, line)
     lives.end(facts, group, member, at, cause, reason, certainty, by)
     if member_id in group.ended:
         group.ended[member_id].told = told
+
+
+def _take_metadata(facts: Facts, group: Group, member: Member, line: Event | None) -> None:
+    """What a sentence tells of a member beside its id: client, host and time-outs."""
+    detail = (line.detail or {}) if line is not None else {}
+    if line is None or "session_timeout_ms" not in detail:
+        return
+    member.session_ms, member.rebalance_ms = int(detail["session_timeout_ms"]), int(detail["rebalance_timeout_ms"])
+    member.instance_id = line.group_instance_id
+    facts.take_client(group, member, line.client_id, line.client_host)
 
 
 def end_unseen(
