@@ -148,11 +148,20 @@ def _static_ids(seen: Seen) -> Iterable[Found]:
         taken = [life for life in lives if life["end_cause"] == "static_replaced" and life not in fenced]
         hosts = {life["client_host"] for life in lives if life["client_host"]}
         # Taken over once is a restart; twice within one stretch, from two hosts, is two that fight for it.
-        if fenced or (len(taken) > 1 and len(hosts) > 1):
+        # One that was fenced by a JoinGroup of its own client and address may have been fenced by itself.
+        fought = len(fenced) > 1 or not all(_may_be_fenced_by_itself(life, lives) for life in fenced)
+        if fought or (len(taken) > 1 and len(hosts) > 1):
             times = words.count(len(fenced) + len(taken), "time")
             lived = f" Who had it before still lived and was fenced: {_who(_ids(fenced))}." if fenced else ""
             text = f"The static id {words.name(static_id)} was taken over {times}: {_who(_ids(lives))}.{lived}"
             yield text, _ids(lives)
+
+
+def _may_be_fenced_by_itself(life: Row, lives: list[Row]) -> bool:
+    """Whether the id that took its place is one of the same client.id and address."""
+    who = life.get("client_id"), life["client_host"]
+    same = [one for one in lives if one is not life and (one.get("client_id"), one["client_host"]) == who]
+    return all(who) and any(one["joined_at_ms"] == life["ended_at_ms"] for one in same)
 
 
 def _poll_below_session(seen: Seen) -> Iterable[Found]:

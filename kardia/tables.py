@@ -68,6 +68,10 @@ EVICTION_CAUSES = (
 """End causes that took a membership away from a consumer that had not asked to go. `unknown` is none of them: an
 eviction is never invented. A poll timeout is one, although the client itself sends the leave."""
 
+REFUSALS_MAX = 100
+"""Refusals of one life that have a row of `transitions`: a client that does not rest is refused some hundred times a
+second."""
+
 LEAVE_CAUSES = ("left", "poll_timeout", "removed_by_admin")
 """End causes that are a LeaveGroup, whoever sent it and why."""
 

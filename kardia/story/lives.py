@@ -46,7 +46,9 @@ def joined(material: Material, life: Row) -> Sentence:
             for other in material.lives
             if other["ended_at_ms"] == at_ms and other["group_instance_id"] == life["group_instance_id"]
         ]
-        if any(_fenced_later(material, other) is not None for other in before):
+        if any(_is_fenced_by_itself(material, other) for other in before):
+            text = f"{who} was made by a JoinGroup that its own process had given up: nobody sends under this id."
+        elif any(_fenced_later(material, other) is not None for other in before):
             text = f"{who} took over a static id that another process still used."
         else:
             text = f"{who} came back and took over its static id: no rebalance was needed."
@@ -230,11 +232,50 @@ def _static_replaced(material: Material, life: Row) -> str:
     who, refused = material.who(life["member_id"]), _fenced_later(material, life)
     if refused is not None:
         at = words.clock(refused["at_ms"], life["ended_at_ms"])
+        if _is_fenced_by_itself(material, life):
+            return _by_itself(material, life, at)
         return (
             f"{who} was replaced: another process took its static id {static}. It was no restart: {who} lived, went on "
             f"sending, and was fenced at {at}. Two processes have one static id."
         )
     return f"{who} was replaced: its static id {static} came back under a new member id."
+
+
+def _by_itself(material: Material, life: Row, at: str) -> str:
+    """A client gave up a JoinGroup and asked again; the broker handled the first one behind the second."""
+    heir, static, until = _heir(material, life), words.name(life["group_instance_id"] or ""), ""
+    if heir is not None and heir["session_timeout_ms"] is not None:
+        over_ms = heir["joined_at_ms"] + heir["session_timeout_ms"]
+        until = f", until its session is over at {words.clock(over_ms, life['ended_at_ms'])}"
+    new = "the new one" if heir is None else material.who(heir["member_id"])
+    return (
+        f"{material.who(life['member_id'])} was fenced at {at}, by itself: the same process (client.id and address are "
+        f"the same, and nobody sends under the new id) had asked to join twice with static id {static}, and its first "
+        f"JoinGroup, which it had given up, was handled last. {new} is nobody's and keeps its seat{until}."
+    )
+
+
+def _heir(material: Material, life: Row) -> Row | None:
+    """Who has the static id of a member that was replaced, from then on."""
+    for other in material.lives:
+        if other["group_instance_id"] == life["group_instance_id"] and other["joined_at_ms"] == life["ended_at_ms"]:
+            return other
+    return None
+
+
+def _is_fenced_by_itself(material: Material, life: Row) -> bool:
+    """Whether it was fenced by a JoinGroup of its own process: its heir has its client.id and its address, and was
+    never heard behind its JoinGroup, while this one went on sending. An heir that is heard is a second process."""
+    heir, refused = _heir(material, life), _fenced_later(material, life)
+    if heir is None or refused is None or not life["client_id"] or not life["client_host"]:
+        return False
+    if (heir["client_id"], heir["client_host"]) != (life["client_id"], life["client_host"]):
+        return False
+    health = [row for row in material.health if row["member_id"] == heir["member_id"]]
+    heard = [row["last_heard_at_ms"] for row in health if row["last_heard_at_ms"] is not None]
+    if heard and max(heard) > refused["at_ms"]:
+        return False
+    return bool(heard) or heir["end_cause"] == "session_expired"
 
 
 def _fenced_later(material: Material, life: Row) -> Row | None:

@@ -9,7 +9,19 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from kardia.rollouts import RollOut
-from kardia.story import disagreements, evidence, foretold, lives, present, rebalances, rolled, under_way, words
+from kardia.story import (
+    disagreements,
+    evidence,
+    foretold,
+    lives,
+    loops,
+    present,
+    rebalances,
+    refused,
+    rolled,
+    under_way,
+    words,
+)
 from kardia.story.facts import KINDS, Material, Row, Sentence, Story
 from kardia.tables import EVICTION_CAUSES
 
@@ -42,6 +54,10 @@ _CHANGES = {
     "downgraded": "The group became a classic group: the last member of the consumer protocol was gone.",
 }
 """Causes of a group's transitions that no rebalance tells of."""
+
+
+_LOADS = frozenset({"coordinator_loaded", "coordinator moved"})
+"""Those after which whoever does not come back is evicted when its session is over."""
 
 
 class NoSuchMember(LookupError):  # noqa: N818 - named for what was asked for
@@ -107,7 +123,8 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     shown_at_ms, until_ms = material.known_to(at_ms), _NEVER_MS if at_ms is None else at_ms
     begun = [row for row in material.rebalances if row["started_at_ms"] <= until_ms]
     gone = [life for life in material.lives if life["end_cause"] in EVICTION_CAUSES and life["ended_at_ms"] <= until_ms]
-    told = _last_turn(material, begun, max(gone, key=lambda life: int(life["ended_at_ms"]), default=None))
+    told = _last_turn(material, begun, gone)
+    told += _around(material, told, until_ms)
     if not told:
         text = "Nothing to explain: no rebalance and no eviction is known up to this instant."
         told = [Sentence(shown_at_ms, "limit", text, "unknown")]
@@ -119,8 +136,9 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     return Story(material.cluster_id, material.group_id, None, None, None if at_ms is None else at_ms + 1, tuple(told))
 
 
-def _last_turn(material: Material, begun: list[Row], evicted: Row | None) -> list[Sentence]:
-    """The later of the last rebalance and the last eviction; nothing if there is neither."""
+def _last_turn(material: Material, begun: list[Row], gone: list[Row]) -> list[Sentence]:
+    """The later of the last rebalance and the last evictions; nothing if there is neither."""
+    evicted = max(gone, key=_over_at, default=None)
     if begun and (
         evicted is None
         or begun[-1]["started_at_ms"] >= evicted["ended_at_ms"]
@@ -130,7 +148,50 @@ def _last_turn(material: Material, begun: list[Row], evicted: Row | None) -> lis
     if evicted is None:
         return []
     around = [row for row in begun if _spans(row, evicted["ended_at_ms"])]
-    return [*(_turn(material, around[-1]) if around else ()), lives.ended(material, evicted)]
+    since_ms = max((row["started_at_ms"] for row in begun), default=evicted["ended_at_ms"] - TOGETHER_MS)
+    together = [life for life in gone if life["ended_at_ms"] >= since_ms]
+    ends = [lives.ended(material, life) for life in sorted(together, key=_over_at)[-AROUND_MAX:]]
+    return [*(_turn(material, around[-1]) if around else ()), *ends]
+
+
+AROUND_MS = 1_800_000
+"""What stands so long before the last turn may be its cause: `group.max.session.timeout.ms` of a broker, so that
+whoever did not come back after a load is evicted within it."""
+
+TOGETHER_MS = 1_000
+"""Evictions so near to each other are one event, where no rebalance is known."""
+
+AROUND_MAX = 5
+"""Sentences of a kind beside the last turn, the latest."""
+
+_TAKEN = frozenset({"static_replaced", "fenced"})
+
+
+def _around(material: Material, turn: list[Sentence], until_ms: int) -> list[Sentence]:
+    """What explains the last turn though it is no part of it, and what came since: a load before it, static ids that
+    were taken, refusals, a loop. Where there was no turn, the last load and the last leave."""
+    since_ms = min((one.at_ms for one in turn), default=0)
+    told = {one.member_ids for one in turn if one.kind == "ended"}
+
+    def latest(found: list[Sentence]) -> list[Sentence]:
+        near = [one for one in found if since_ms - AROUND_MS <= one.at_ms <= until_ms and one.member_ids not in told]
+        return near[-AROUND_MAX:]
+
+    begun = [row["started_at_ms"] for row in material.rebalances if row["started_at_ms"] < since_ms]
+    loads = [row for row in _of_the_group(material) if row["cause"] in _LOADS and row["at_ms"] >= max(begun, default=0)]
+    found = latest([_change_of(row) for row in loads])[-1:]
+    taken = [life for life in material.lives if life["end_cause"] in _TAKEN]
+    found += latest([lives.ended(material, life) for life in taken])
+    found += latest(refused.sentences(material))
+    found += latest([loops.sentence(material, one) for one in loops.found(material) if one.to_ms >= since_ms])
+    if not turn:
+        left = [life for life in material.lives if life["ended_at_ms"] is not None and life["end_cause"] not in _TAKEN]
+        found += latest([lives.ended(material, life) for life in sorted(left, key=_over_at)])[-1:]
+    return found
+
+
+def _over_at(life: Row) -> int:
+    return int(life["ended_at_ms"])
 
 
 CHAIN_MAX = 3
@@ -173,13 +234,25 @@ def _all(material: Material, members: Collection[str] | None, from_ms: int | Non
     ]
     for pair in pairs:
         told += pair if about(*pair) else []
+    told += [one for one in refused.sentences(material) if about(one)]
+    told += [one for loop in loops.found(material) if about(one := loops.sentence(material, loop))]
     if members is None:
-        told += [
-            Sentence(row["at_ms"], "context", _change(row), row["certainty"], (), evidence.of(row))
-            for row in material.transitions
-            if row["entity"] == "group" and (row["cause"] in _CHANGES or row["cause"] == "sampled")
-        ]
+        changes = [row for row in _of_the_group(material) if row["cause"] in _CHANGES or row["cause"] == "sampled"]
+        told += map(_change_of, changes)
     return _in_order(told)
+
+
+def _of_the_group(material: Material) -> list[Row]:
+    return [row for row in material.transitions if row["entity"] == "group"]
+
+
+def _change_of(row: Row) -> Sentence:
+    """The sentence about a change of the group. That it was loaded or unloaded its broker says itself, also where
+    nobody says how it stood."""
+    certainty = row["certainty"]
+    if row["cause"] in ("coordinator_loaded", "coordinator_unloaded") and row["to_state"] == "Unknown":
+        certainty = "exact"
+    return Sentence(row["at_ms"], "context", _change(row), certainty, (), evidence.of(row))
 
 
 def _change(row: Row) -> str:

@@ -248,7 +248,7 @@ def test_a_static_member_that_comes_back_takes_its_place_without_an_epoch() -> N
 
 
 def test_a_refusal_changes_nothing_of_the_member() -> None:
-    """110: another epoch; 111: the instance id is another's. Neither renews a session."""
+    """110: another epoch; 111: the instance id is another's. Neither renews a session. Each is told, of both sides."""
     scene = static()
     scene.beat(6_000, "b", 1, error=FENCED_EPOCH)
     scene.comes(6_500, "z", 0, error=UNRELEASED_INSTANCE, instance="i")
@@ -257,7 +257,12 @@ def test_a_refusal_changes_nothing_of_the_member() -> None:
     known = scene.known()
     assert known.alive() == {"s", "b"}
     rows = named("transitions", known.rows["transitions"])
-    assert [(row["member_id"], row["cause"]) for row in rows[-2:]] == [("b", "fenced"), ("z", "instance_id_in_use")]
+    assert [(row["member_id"], row["cause"]) for row in rows[-4:]] == [
+        ("b", "fenced"),
+        ("s", "static_id_asked_for"),
+        ("z", "instance_id_in_use"),
+        ("s", "static_id_asked_for"),
+    ]
     assert since_start(health(known, "b")["last_heard_at_ms"]) == 4_000
 
 

@@ -43,6 +43,7 @@ from kardia.observe.rebalance import emptied
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
 from kardia.observe.state.partitions import count, share_any, taken, together, without
+from kardia.tables import REFUSALS_MAX
 
 FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.FENCED_INSTANCE_ID})
 
@@ -127,14 +128,16 @@ def _tell_upgrade_refused(facts: Facts, group: Group, event: Event) -> None:
 
 def _tell_fenced(facts: Facts, group: Group, event: Event) -> None:
     """A member that names another epoch than the coordinator has, or an instance id that is another's, is refused; it
-    stays a member. Said once in a life."""
+    stays a member. Said up to `REFUSALS_MAX` times in a life, and once behind it."""
     if event.error_code == ErrorCode.FENCED_MEMBER_EPOCH:
         evidence.on_alive(facts, group, event.member_id, event.handled_at_ms)
     member = group.members.get(event.member_id)
     over = group.ended.get(event.member_id)
     known = member if member is not None else over.member if over is not None else None
-    if known is not None and not known.fenced:
+    again = member is not None and member.refusals < REFUSALS_MAX
+    if known is not None and (again or not known.fenced):
         known.fenced = True
+        known.refusals += 1
         word = "Member" if member is not None else "Absent"
         at, by = took_effect(event, facts.coordinator)
         facts.emit_transition(group, at, event.member_id, word, word, "fenced", "exact", by)
@@ -143,11 +146,15 @@ def _tell_fenced(facts: Facts, group: Group, event: Event) -> None:
 def _tell_refused(facts: Facts, group: Group, event: Event) -> None:
     """Somebody asks for an instance id that a member has; the member stays what it is. Said once for each who asks."""
     owner = group.members.get(group.instances.get(event.group_instance_id, ""))
-    if owner is None or owner.modern is None or owner.modern.refused == event.member_id:
+    if owner is None or owner.modern is None:
         return
-    owner.modern.refused = event.member_id
     at, by = took_effect(event, facts.coordinator)
-    facts.emit_transition(group, at, event.member_id, "Absent", "Absent", "instance_id_in_use", "exact", by)
+    if owner.refusals < REFUSALS_MAX:
+        owner.refusals += 1
+        facts.emit_transition(group, at, owner.member_id, "Member", "Member", "static_id_asked_for", "exact", by)
+    if owner.modern.refused != event.member_id:
+        owner.modern.refused = event.member_id
+        facts.emit_transition(group, at, event.member_id, "Absent", "Absent", "instance_id_in_use", "exact", by)
 
 
 # --- leaves

@@ -25,6 +25,7 @@ from kardia.observe.sentences import lines, naming, reasons
 from kardia.observe.state.entries import SaidEnd
 from kardia.observe.state.group import Cause, Group, Member
 from kardia.observe.state.modern import Bump
+from kardia.tables import REFUSALS_MAX
 
 REASONS = (
     ("the member session expired", "session_expired"),
@@ -198,6 +199,16 @@ def _over(
     group.said.cause = Cause(at, trigger, member_id, "", instance_id, words, sure, named=True)
 
 
+def _on_instance_in_use(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """Somebody asked for a static id that a member has, and was refused."""
+    owners = [group.members[one] for one in (event.detail or {}).get("members") or () if one in group.members]
+    for owner in owners:
+        if owner.refusals < REFUSALS_MAX:
+            owner.refusals += 1
+            facts.emit_transition(group, at, owner.member_id, "Member", "Member", "static_id_asked_for", "exact")
+    facts.emit_transition(group, at, event.member_id, "Absent", "Absent", "instance_id_in_use", "exact")
+
+
 def _on_away(facts: Facts, group: Group, event: Event, at: float) -> None:
     facts.emit_transition(group, at, event.member_id, "Member", "Member", "static_left", "exact")
 
@@ -300,7 +311,7 @@ _BY_SENTENCE: dict[str, Callable[[Facts, Group, Event, float], None]] = {
     "epoch_member_away": _on_away,
     "epoch_member_fenced": _on_fenced,
     "epoch_member_reached": _nothing,
-    "instance_in_use": _nothing,
+    "instance_in_use": _on_instance_in_use,
     "upgraded": _on_upgraded,
     "downgraded": _on_downgraded,
     "epoch_group_loaded": _on_loaded,

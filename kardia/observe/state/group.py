@@ -154,6 +154,8 @@ class Member(Compact):
     """The latest that it can have become a member, as `Ended.by`."""
     modern: ModernMember | None = None
     """Of a member of a group that is one of the newer protocols."""
+    refusals: int = 0
+    """How often it was refused while it was a member, or somebody who asked for its static id, up to `REFUSALS_MAX`."""
 
     @property
     def is_in_danger(self) -> bool:

@@ -301,6 +301,9 @@ class EpochTruth(Truth):
             # Who waited in a JoinGroup of a classic group is told when its place is taken.
             near = near or (cause == "fenced" and self._was_replaced_by(row["member_id"], end_ms))
             return "" if near else f"said to be refused, {cause}; {mine}"
+        if cause == "static_id_asked_for":
+            near = any(one.error_code == 111 and begin_ms <= one.at_ms <= end_ms for one in self.refused)
+            return "" if near else f"said to be refused, {cause}; {self.refused}"
         if cause in ("static_left", "static_returned"):
             back = cause == "static_returned"
             mine_away = [(at_ms, is_back) for at_ms, who, is_back in self.away if who == row["member_id"]]
