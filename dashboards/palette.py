@@ -98,6 +98,7 @@ TRIGGER = {
     "pending_expired": MINOR,
     "removed_by_admin": MINOR,
     "assignment_not_stored": SOON,
+    "over_capacity": SOON,
     "unknown": BLIND,
 }
 SEVERITY = {"critical": OVER, "warning": ALARM, "info": PLAIN}

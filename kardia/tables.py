@@ -91,6 +91,7 @@ TRIGGERS = (
     "static_replaced",
     "removed_by_admin",
     "assignment_not_stored",
+    "over_capacity",
     "coordinator_loaded",
     "topic_metadata",
     "unknown",

@@ -19,6 +19,7 @@ const TRIGGERS = {
   static_replaced: "came back under its instance id",
   removed_by_admin: "was removed by an administrator",
   assignment_not_stored: "led, and its assignments could not be stored",
+  over_capacity: "the loaded group is over capacity",
   coordinator_loaded: "the coordinator loaded the group",
   topic_metadata: "the topics changed",
 };

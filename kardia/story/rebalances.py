@@ -22,6 +22,7 @@ _BEGAN = {
     "static_replaced": "the static member {who} came back with another subscription",
     "removed_by_admin": "an admin removed {who}",
     "assignment_not_stored": "the assignments that the leader, {who}, had sent could not be stored in time",
+    "over_capacity": "the group was loaded with more members than group.max.size allows, and was asked to rebalance",
     "coordinator_loaded": "another coordinator took the group over",
     "topic_metadata": "the topics changed",
     "unknown": "something that cannot be told from what was read",

@@ -249,7 +249,7 @@ def test_where_the_end_of_the_join_phase_was_not_read_it_may_be_an_old_id(before
 def test_a_load_of_a_generation_that_was_not_read_says_no_state() -> None:
     told = Told()
     told.say(0, "Loading group metadata for g with generation 4")
-    assert told.states() == []
+    assert told.states() == [(0, "Unknown", "unknown")], "it was loaded, so it exists"
     told.becomes(2_000, 5, 1)
     assert told.states()[-1] == (2_010, "Stable", "inferred")
 
@@ -486,3 +486,38 @@ def test_a_record_after_a_gap_of_the_sentences_tells_who_is_left() -> None:
     assert members[B]["ended_at_ms"] >= START + 3_012
     assert members[B]["ended_at_ms"] + members[B]["at_bound_ms"] == START + 20_000
     assert told.states()[-1] == (40_000, "PreparingRebalance", "exact")
+
+
+def test_a_loaded_group_that_is_over_capacity_is_asked_to_rebalance() -> None:
+    told = Told()
+    told.say(0, "Loading group metadata for g with generation 4")
+    words = "Freshly-loaded group g (size 3) is over capacity 2. Rebalancing in order to give a chance for consumers to"
+    told.prepares(1, 4, f"{words} commit offsets")
+    (found,) = told.rows()["rebalances"]
+    assert (found["trigger"], found["certainty"], found["reason"]) == ("over_capacity", "exact", None)
+
+
+def test_a_leave_tells_who_it_was_and_its_timeouts() -> None:
+    told = Told()
+    told.say(
+        5,
+        f"Member MemberMetadata(memberId={A}, groupInstanceId=None, clientId=a, clientHost=/10.0.0.7, "
+        "sessionTimeoutMs=6000, rebalanceTimeoutMs=8000, supportedProtocols=List(range)) has left group g through "
+        "explicit `LeaveGroup`; client reason: the consumer is being closed",
+    )
+    (life,) = told.rows()["members"]
+    known = ("client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms", "end_cause")
+    assert [life[column] for column in known] == ["a", "10.0.0.7", 6_000, 8_000, "left"]
+
+
+def test_of_a_client_that_forges_its_metadata_nothing_is_believed() -> None:
+    told = Told()
+    told.say(
+        5,
+        f"Member MemberMetadata(memberId={A}, groupInstanceId=None, clientId=a, clientHost=/10.0.0.7, "
+        "sessionTimeoutMs=1, rebalanceTimeoutMs=1, supportedProtocols=List(, clientHost=/10.0.0.8, "
+        "sessionTimeoutMs=6000, rebalanceTimeoutMs=8000, supportedProtocols=List(range)) has left group g through "
+        "explicit `LeaveGroup`; client reason: the consumer is being closed",
+    )
+    (life,) = told.rows()["members"]
+    assert (life["session_timeout_ms"], life["client_host"], life["end_cause"]) == (None, None, "left")

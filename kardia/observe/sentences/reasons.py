@@ -47,6 +47,7 @@ _BY_WORDS = (
     ("Updating metadata for static member ", "static_replaced"),
     ("because static member ", "static_replaced"),
     ("Updating metadata for member ", "metadata_changed"),
+    ("Freshly-loaded group ", "over_capacity"),
 )
 """Words of the coordinator's own part of a reason, and the trigger that they mean; the first that fits."""
 
