@@ -101,10 +101,12 @@ SPAN_MS = 3_600_000
 
 
 def both_ends_of(request: ApiRequest, cluster_id: str) -> tuple[int, int]:
-    """From and to of a question that needs both: absent, up to where the cluster has been read, and an hour before."""
+    """From and to of a question that needs both: absent, up to where the cluster has been read, and an hour before.
+    What the last line that was read says is inside: `to` is the ms after it."""
     context, times = request.context, time_range_of(request)
     cluster = context.store.current.clusters.get(cluster_id)
-    return _ends(context, times, cluster.reach.newest_ms if cluster is not None else None)
+    newest_ms = cluster.reach.newest_ms if cluster is not None else None
+    return _ends(context, times, None if newest_ms is None else newest_ms + 1)
 
 
 def both_known_ends_of(request: ApiRequest, cluster_id: str, group_id: str) -> tuple[int, int]:

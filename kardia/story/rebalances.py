@@ -129,12 +129,8 @@ def _slow(row: Row) -> str:
 
 def _chosen(material: Material, row: Row) -> str:
     leader, assignor = row["leader_member_id"], row["protocol_name"]
-    return words.clauses(
-        (
-            f", leader {material.who(leader)}" if leader else "",
-            f"assignor {words.name(assignor)}" if assignor else "",
-        )
-    )
+    chosen = f", leader {material.who(leader)}" if leader else ""
+    return chosen + (f", assignor {words.name(assignor)}" if assignor else "")
 
 
 def _without_assignment(material: Material, row: Row) -> Sentence | None:

@@ -121,7 +121,7 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     """
     material = under_way.with_its_row(material)
     shown_at_ms, until_ms = material.known_to(at_ms), _NEVER_MS if at_ms is None else at_ms
-    begun = [row for row in material.rebalances if row["started_at_ms"] <= until_ms]
+    begun = sorted((row for row in material.rebalances if row["started_at_ms"] <= until_ms), key=_begun_at)
     gone = [life for life in material.lives if life["end_cause"] in EVICTION_CAUSES and life["ended_at_ms"] <= until_ms]
     told = _last_turn(material, begun, gone)
     told += _around(material, told, until_ms)
@@ -192,6 +192,12 @@ def _around(material: Material, turn: list[Sentence], until_ms: int) -> list[Sen
 
 def _over_at(life: Row) -> int:
     return int(life["ended_at_ms"])
+
+
+def _begun_at(row: Row) -> tuple[int, int]:
+    """Two that began at one instant, as far as is known, are in the order of their generations."""
+    before = row["generation_before"]
+    return int(row["started_at_ms"]), -1 if before is None else int(before)
 
 
 CHAIN_MAX = 3
@@ -267,6 +273,8 @@ def _change(row: Row) -> str:
         elif row["cause"] == "not read" and row["at_bound_ms"]:
             until_ms = row["at_ms"] + row["at_bound_ms"]
             text = f"What the group did up to {words.clock(until_ms, row['at_ms'])} was not read."
+    if row["cause"] == "coordinator_loaded" and row["to_state"] == "Unknown" and row["generation_id"] is not None:
+        changed = f"It was in generation {row['generation_id']}; how it stood is not told."
     return f"{text} {changed}" if changed else text
 
 

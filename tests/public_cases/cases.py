@@ -8,7 +8,7 @@
     truth: what is true, for whoever reads the case
     code: exit status of the replay, 0 if not given
     replay: what the replay says, as patterns
-    rejected: lines that are not understood, by reason; none if not given
+    rejected: true where lines are not understood
     groups: by name, and all of them
       stands: how the group stands at last: state, generation_id, number of members
       lives, rebalances: rows of these tables, all of them, each with the columns that count
@@ -22,7 +22,6 @@ is not listed was invented; so an eviction that never was fails whatever else is
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,9 +67,9 @@ def differences(case: Case, tables: Path) -> list[str]:
     listed = {row["group_id"]: row for row in kardia("groups", "-o", "json", "--tables", tables).json()}
     if listed.keys() != groups.keys():
         found.append(f"groups: {sorted(listed)}, expected {sorted(groups)}")
-    rejected = Counter(row["reason"] for row in _rows(tables, "rejected"))
-    if rejected != Counter(expected.get("rejected", {})):
-        found.append(f"rejected: {dict(rejected)}, expected {expected.get('rejected', {})}")
+    rejected = {row["reason"] for row in _rows(tables, "rejected")}
+    if bool(rejected) != expected.get("rejected", False):
+        found.append(f"rejected: {rejected}, expected {expected.get('rejected', False)}")
     lives, rebalances = _standing(tables, "members"), _standing(tables, "rebalances")
     for group, told in groups.items():
         found += _stands_unlike(group, listed.get(group), told.get("stands", {}))
