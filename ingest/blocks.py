@@ -103,6 +103,9 @@ class Gathered:
         elif kind == _REJECTED:
             self.rejected[(event.detail or {})["reason"]] += 1
             self.events[0].append(event)
+        elif event[1] == ALL_SHARDS:
+            for lane in self.events:
+                lane.append(event)
         else:
             self.events[event[1] % self.lanes].append(event)
             self.directory.learn(event)
@@ -166,7 +169,7 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, gathered
                     unrouted[client] = [reading]
                 else:
                     waiting.append(reading)
-            elif kind in _OUTSIDE:
+            elif kind in _OUTSIDE or reading[1] == ALL_SHARDS:
                 add(reading)
             else:
                 events[reading[1] % lanes].append(reading)

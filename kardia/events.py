@@ -215,6 +215,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "members": "list of member ids a line names beyond member_id",
         "session_timeout_ms": "int, of the member, where a line tells all of it (its client.id and host as well)",
         "rebalance_timeout_ms": "int, likewise",
+        "session_ms": "dict protocol -> int, of `configured`: session timeout of groups with epochs",
     },
     Kind.GROUP_SAMPLE: {
         "since_ms": "float; when the group was asked about the time before, and was as was said: what is other now "
@@ -293,6 +294,7 @@ COORDINATOR_LINES = (
     "instance_in_use",
     "upgraded",
     "downgraded",
+    "configured",  # of no group, for all lanes: what a broker that starts says of its settings
     "other",
 )
 """Values of `what` in a COORDINATOR_LINE."""

@@ -139,8 +139,9 @@ STRAGGLER_FIELDS = (
     ("partitions", "long"),
 )
 """Fields of one entry of `rebalances.stragglers`, the longest waited for first. pending: no member, but an id that was
-handed out and that nobody joined with. joined: it rejoined, or came to the group epoch. partitions: of a group that has
-epochs, how many it had to give up first; null in a classic group."""
+handed out and that nobody joined with. joined: it rejoined, or came to the group epoch; while a classic group prepares,
+who has joined so far, as server.log says, and waited_ms is how long after the begin that was. partitions: of a group
+that has epochs, how many it had to give up first; null in a classic group."""
 
 PENDING_FIELDS = (
     ("member_id", "string"),
@@ -260,7 +261,11 @@ REBALANCES = Table(
         _l("generation_after", "generation after, null while it lasts; or the new group epoch"),
         _l("members_before", "members before, null if not known"),
         _l("members_after", "members after, null while it lasts"),
-        Column("stragglers", "stragglers", "who was waited for and how long, longest first"),
+        Column(
+            "stragglers",
+            "stragglers",
+            "who was waited for and how long, longest first; while a classic group prepares, who has joined",
+        ),
         _s("leader_member_id", "leader of the new generation", personal=True),
         _s("protocol_name", "assignor chosen"),
         _l("caused_by_started_at_ms", "start of the rebalance before, where this one began because of it; else null"),
@@ -405,7 +410,7 @@ PREDICTIONS = Table(
         _s("client_id", "client.id", personal=True),
         _s("kind", "session, poll or rebalance", nullable=False),
         _l("predicted_at_ms", "when it was first said", nullable=False),
-        _l("deadline_at_ms", "when it was said to happen", nullable=False),
+        _l("deadline_at_ms", "when it was said to happen; null where nothing says how long the session is"),
         _s("outcome", "open, came_true, averted or unknown", nullable=False),
         _l("outcome_at_ms", "when the outcome was reached"),
         _l("lead_ms", "outcome_at_ms - predicted_at_ms of one that came true"),

@@ -146,6 +146,7 @@ def _rebalance(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "lasting_ms": None if freshness.stale else max(0, freshness.now_ms - since_ms),
         "trigger": None if running is None else running.trigger,
         "certainty": state.certainty,
+        "joining": _joining(view, running),
         "waits_for": found,
         "ends_at_latest_at_ms": latest_ms,
         "ends_at_latest_at": to_rfc3339(latest_ms),
@@ -156,6 +157,23 @@ def _running(view: GroupView) -> Any:
     """The row of the rebalance that is under way, if it has one by now."""
     row = view.rebalance
     return row if row is not None and row.completed_at_ms is None else None
+
+
+def _joining(view: GroupView, running: Any) -> list[dict[str, Any]]:
+    """Who has joined in a rebalance and waits for the answer, as sentences of server.log say, the first first."""
+    if running is None or running.joined_at_ms is not None:
+        return []
+    return [
+        {
+            "member_id": entry["member_id"],
+            "client_id": entry["client_id"],
+            "since_at_ms": since_at_ms,
+            "since_at": to_rfc3339(since_at_ms),
+        }
+        for entry in reversed(running.stragglers or ())
+        if entry["joined"] and entry["member_id"] not in view.lives
+        for since_at_ms in (running.started_at_ms + (entry["waited_ms"] or 0),)
+    ]
 
 
 _SHOWN_BY = {

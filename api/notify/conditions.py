@@ -251,8 +251,10 @@ def _is_lost(view: GroupView, gap_at_ms: int | None) -> bool:
 
 
 def _has_gap(row: Any) -> bool:
-    """Whether an unknown member was known once: it was heard, and its timeout was seen."""
-    return row.session_timeout_ms is not None and row.last_heard_at_ms is not None
+    """Whether an unknown member was known once: it was heard, and its timeout was seen, which of one that has an epoch
+    nothing may say."""
+    was_seen = row.session_timeout_ms is not None or row.member_epoch is not None
+    return was_seen and row.last_heard_at_ms is not None
 
 
 def _is_calm(view: GroupView) -> bool:

@@ -111,7 +111,8 @@ export function underWay(one) {
   const endMs = one.ends_at_latest_at_ms ?? ownMs;
   const leftMs = endMs === null ? null : endMs - serverNow();
   const until = leftMs === null || leftMs <= 0 ? "" : `goes on without them in ${duration(leftMs)} at the latest`;
-  return [since, whom, until, why].filter(Boolean).join(" · ");
+  const joined = one.joining.length ? `${one.joining.slice(0, 3).map((other) => visible(other.client_id || other.member_id, 40)).join(", ")}${one.joining.length > 3 ? ` and ${one.joining.length - 3} more` : ""} joined` : "";
+  return [since, joined, whom, until, why].filter(Boolean).join(" · ");
 }
 
 /** What a group's row says of its rebalances: the one under way, or the last. */

@@ -101,7 +101,7 @@ def _session(row: Any, after: Any, at_ms: int, known: Known, beats: _Beats, sett
     place = row.member_id, "session"
     is_quiet = row.group_state == "Stable" and known.changed_at_ms <= row.at_ms
     predicted = known.open_predictions.get(place)
-    if predicted is not None:
+    if predicted is not None and predicted.deadline_at_ms is not None:
         settled.add(place)
         latest_ms = max(heard_ms, predicted.deadline_at_ms - row.session_timeout_ms)
     elif _remembers(after, row, at_ms):

@@ -110,6 +110,15 @@ class WaitedFor(Answer):
     until_at: str | None
 
 
+class Joining(Answer):
+    """Who has joined in a rebalance, and is a member when it is answered."""
+
+    member_id: str
+    client_id: str | None
+    since_at_ms: int
+    since_at: str | None
+
+
 class OpenRebalance(Answer):
     """A rebalance that is under way."""
 
@@ -121,6 +130,7 @@ class OpenRebalance(Answer):
     lasting_ms: int | None
     trigger: str | None = Field(description="null while it cannot be known: its JoinGroup is not answered yet")
     certainty: str
+    joining: list[Joining] = Field(description="who has joined in it and is no member yet, as server.log says")
     waits_for: list[WaitedFor] = Field(description="those that can be seen; there may be others")
     ends_at_latest_at_ms: int | None = Field(description="of this phase; null if a timeout is not known")
     ends_at_latest_at: str | None

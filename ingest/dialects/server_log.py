@@ -6,7 +6,8 @@ Two coordinators, many releases: Scala (up to 3.9, prefix `[GroupCoordinator 1]:
 and partition). A sentence is a row of a table: `classic_sentences`, `epoch_sentences` (groups that have epochs), and
 `silent_sentences`, of which nothing follows. What it means is decided in `kardia/observe/sentences/`. A line that is
 the coordinator's, at INFO or above, and in none of the tables is rejected as `unknown_sentence`: nobody guesses what it
-may mean, and somebody sees it. All other lines are ignored: the log is full of other things. Interprets nothing.
+may mean, and somebody sees it. All other lines are ignored, but those in which a broker that starts says how long
+sessions are (`broker_settings`): the log is full of other things. Interprets nothing.
 
 Group and member ids are not escaped by the broker, so a client may choose one that looks like the rest of a sentence.
 Each pattern is therefore matched twice, with the shortest and with the longest ids that fit: if both say the same
@@ -30,6 +31,7 @@ from math import prod
 from typing import NamedTuple
 
 from ingest.dialects import UNNAMED, Asked, Listener, Reading, rejection
+from ingest.dialects.broker_settings import HEAD, LoggedSettings
 from ingest.dialects.classic_sentences import NUMBER
 from ingest.dialects.classic_sentences import SENTENCES as CLASSIC
 from ingest.dialects.epoch_sentences import SENTENCES as EPOCHS
@@ -37,7 +39,7 @@ from ingest.dialects.sentence import UUID, UUID_IN_BASE64, Pattern
 from ingest.dialects.silent_sentences import is_silent
 from ingest.layouts.recogniser import COORDINATOR_LOGGER, layouts
 from ingest.stamps import Stamps
-from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
+from kardia.events import ALL_SHARDS, DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
 
 
 class Said(NamedTuple):
@@ -131,6 +133,7 @@ class ServerLog:
         self.stamps = Stamps(zone)
         self._offsets_partitions = offsets_partitions
         self._layouts = layouts(log_pattern)
+        self._settings = LoggedSettings()
 
     quiet = None
     slow = None
@@ -159,7 +162,11 @@ class ServerLog:
         """Read one line. See `ingest.dialects.Dialect`."""
         if not any(word in line for word in _INTEREST):
             if line[:1] == b"[" or line[:2] == b"20":
+                self._settings.stamped(self.stamps.at_ms(line) if HEAD in line else None)
                 return "not_a_coordinator_line"
+            told = self._settings.read(line)
+            if told is not None:
+                return _configured(*told, source, start, end)
             return "continuation" if line.strip() else "blank"
         if _SHIPPED.match(line) and _SHIPPED_END.search(line, max(0, len(line) - _END_BYTES)):
             return self._read(line, line, "", source, start, end)
@@ -181,6 +188,7 @@ class ServerLog:
         at_ms = self.stamps.at_ms(shipped)
         if at_ms is None:
             return rejection("bad_timestamp", _LAID_OUT, line, source, start, end, None)
+        self._settings.stamped()
         try:
             text = shipped.decode("utf-8")
         except UnicodeDecodeError:
@@ -307,6 +315,13 @@ def _taken_apart(words: str) -> tuple[bool, str, int]:
     prefix = java or _SCALA_PREFIX.match(words)
     partition = _number(java["partition"]) if java else -1
     return prefix is not None, words[prefix.end() :] if prefix else words, partition
+
+
+def _configured(at_ms: float, session_ms: dict[str, int], source: str, start: int, end: int) -> Event:
+    """How long sessions are, as the broker has it: of no group, for all lanes."""
+    detail = {"what": "configured", "reason": "", "members": [], "session_ms": session_ms}
+    place = (source, start, end, at_ms, at_ms, at_ms, at_ms)
+    return Event(int(Kind.COORDINATOR_LINE), ALL_SHARDS, *place, detail=detail)
 
 
 def _readings(message: str, partition: int) -> Iterator[Said | None]:

@@ -22,6 +22,7 @@ from kardia.events import Event
 from kardia.kafka.sessions import Coordinator
 from kardia.observe.facts.facts import Timer
 from kardia.observe.intake.intake import COUNTS, Intake, Stream
+from kardia.observe.modern.session_length import DEFAULT_MS
 from kardia.observe.state.compact import Compact
 from kardia.observe.state.entries import Elected, Silence, Unjudged
 from kardia.observe.state.group import Ended, Group, Member
@@ -32,6 +33,8 @@ KEPT: dict[str, Any] = {
     "timers": dict[str, list[Timer]],
     "told_session_ms": dict[str, int],
     "told_group_session_ms": dict[str, dict[str, int]],
+    "logged_session_ms": dict[str, dict[str, int]],
+    "shared_session_ms": dict[str, dict[str, int]],
     "began_at": float,
     "known": float,
     "has_forgotten": bool,
@@ -136,6 +139,10 @@ def restore(intake: Intake, state: dict[str, Any]) -> None:
         intake.groups[group.group_id] = group
         for member in group.members.values():
             intake.index(group, member)
+            own, modern = member.modern, group.modern
+            assumed = own is not None and not own.classic and modern is not None and not modern.session_from
+            if own is not None and assumed and member.session_ms == DEFAULT_MS:
+                own.session_assumed = True  # states of before do not say it
         intake.samples.restore(group)
     for name, kind in KEPT.items():
         if name in state:

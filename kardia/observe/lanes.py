@@ -143,6 +143,7 @@ def _take_brokers(observer: Observer, before: Sequence[Observer]) -> None:
             observer.note_slow(broker, list(windows.values()))
         observer.told_session_ms |= old.told_session_ms
         observer.told_group_session_ms |= old.told_group_session_ms
+        observer.logged_session_ms |= old.logged_session_ms
         for broker in old.timers:
             observer.timers.setdefault(broker, [])
     observer.began_at = min((old.began_at for old in before if old.began_at >= 0), default=NEVER)
@@ -178,6 +179,8 @@ def _take_sources(observer: Observer, before: Sequence[Observer]) -> None:
 def _give_groups(old: Observer, made: Sequence[Observer]) -> None:
     """Groups of a lane, their timers, and what waits for the clocks."""
     place = {group_id: lane_of(group.shard, len(made)) for group_id, group in old.groups.items()}
+    for shard, session_ms in old.shared_session_ms.items():
+        made[lane_of(int(shard), len(made))].shared_session_ms[shard] = session_ms
     for group_id, group in old.groups.items():
         made[place[group_id]].groups[group_id] = group
     for broker, timers in old.timers.items():

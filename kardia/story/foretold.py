@@ -13,6 +13,8 @@ NAMED_MAX = 3
 
 TIMEOUTS = {"session": "session timeout", "poll": "poll interval", "rebalance": "rebalance timeout"}
 
+NO_LENGTH = "nothing says how long its session is"
+
 _SIGNS = {"session": "it was heard", "poll": "a sign of a poll came", "rebalance": "it rejoined"}
 
 
@@ -29,6 +31,8 @@ def beforehand(material: Material, life: Row) -> str:
     said = words.clock(found["predicted_at_ms"], life["ended_at_ms"])
     lead_ms, error_ms = found["lead_ms"], found["error_ms"]
     lead = "" if lead_ms is None else f", {words.span(lead_ms)} ahead"
+    if found["deadline_at_ms"] is None:
+        return f"That it was in danger was said at {said}{lead}; when, was not known."
     off = "" if error_ms is None else f", {_off(error_ms, life['at_bound_ms'])}"
     return f"This was predicted at {said}{lead}{off}."
 
@@ -82,8 +86,10 @@ def sentences(material: Material) -> list[Sentence]:
 
 def _expected(material: Material, row: Row) -> str:
     at_ms = row["predicted_at_ms"]
-    left_ms = row["deadline_at_ms"] - at_ms
     who = material.who(row["member_id"], row["client_id"])
+    if row["deadline_at_ms"] is None:
+        return f"Warning about {who}: it missed its heartbeats, and {NO_LENGTH}"
+    left_ms = row["deadline_at_ms"] - at_ms
     deadline = words.clock(row["deadline_at_ms"], at_ms)
     return f"Warning about {who}: its {TIMEOUTS[row['kind']]} would be over at {deadline}, in {words.span(left_ms)}"
 
@@ -108,7 +114,8 @@ def _one(material: Material, row: Row) -> Sentence:
 
 def _many(material: Material, member_id: str, kind: str, rows: list[Row]) -> Sentence:
     first, last = rows[0]["predicted_at_ms"], rows[-1]["predicted_at_ms"]
-    margins = [row["deadline_at_ms"] - row["outcome_at_ms"] for row in rows if row["outcome_at_ms"] is not None]
+    over = [row for row in rows if None not in (row["outcome_at_ms"], row["deadline_at_ms"])]
+    margins = [row["deadline_at_ms"] - row["outcome_at_ms"] for row in over]
     narrowest = f"; the narrowest margin was {words.span(min(margins))}" if margins else ""
     text = (
         f"{len(rows)} warnings about {material.who(member_id)} up to {words.clock(last, first)}: each time its "

@@ -102,8 +102,8 @@ def last_heard_at_ms(material: Material, life: Row) -> int | None:
     if timeout_ms is None:
         return None
     predicted = foretold.came_true(material, life, "session")
-    deadline_ms = predicted["deadline_at_ms"] if predicted is not None else life["ended_at_ms"]
-    return int(deadline_ms - timeout_ms)
+    said_ms = predicted["deadline_at_ms"] if predicted is not None else None
+    return int((life["ended_at_ms"] if said_ms is None else said_ms) - timeout_ms)
 
 
 def _not_heard_again(material: Material, life: Row) -> Row | None:
@@ -112,7 +112,12 @@ def _not_heard_again(material: Material, life: Row) -> Row | None:
     Then the timer was begun anew without the member, as by a coordinator that loads the group, or it fired late.
     """
     for row in foretold.of_life(material, life, "session"):
-        if row["outcome"] == "averted" and row["outcome_at_ms"] == life["ended_at_ms"] > row["deadline_at_ms"]:
+        said_ms = row["deadline_at_ms"]
+        if (
+            row["outcome"] == "averted"
+            and said_ms is not None
+            and row["outcome_at_ms"] == life["ended_at_ms"] > said_ms
+        ):
             return row
     return None
 

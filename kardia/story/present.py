@@ -33,6 +33,7 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     changes = [row for row in material.transitions if row["entity"] == "group" and row["at_ms"] <= at_ms]
     there = members_at(material, at_ms)
     who = _who(material, at_ms, there, changes[-1] if changes else None)
+    who += _joining(material, at_ms, {life["member_id"] for life in there})
     if not changes:
         # That nobody is known is not that nobody is there.
         known = f"the state of the group at this instant;{who[1:]}" if there else "the group at this instant"
@@ -127,6 +128,22 @@ def members_at(material: Material, at_ms: int) -> list[Row]:
         for life in material.lives
         if life["joined_at_ms"] <= at_ms and (life["ended_at_ms"] is None or life["ended_at_ms"] > at_ms)
     ]
+
+
+def _joining(material: Material, at_ms: int, there: Collection[str]) -> str:
+    """Who has joined in the rebalance under way and waits for its answer, as sentences of server.log say."""
+    row = max(material.rebalances, key=lambda one: int(one["started_at_ms"]), default=None)
+    if row is None or row["joined_at_ms"] is not None or row["completed_at_ms"] is not None:
+        return ""
+    since = [(row["started_at_ms"] + (entry["waited_ms"] or 0), entry) for entry in row["stragglers"] or ()]
+    new = [one for one in since if one[1]["joined"] and one[1]["member_id"] not in there and one[0] <= at_ms]
+    if not new:
+        return ""
+    names = [
+        f"{material.who(entry['member_id'], entry['client_id'])} since {words.clock(joined_ms, at_ms)}"
+        for joined_ms, entry in sorted(new, key=lambda one: int(one[0]))
+    ]
+    return f"; {len(new)} more {'has' if len(new) == 1 else 'have'} joined: {words.listing(names)}"
 
 
 def _under_way(material: Material, at_ms: int) -> str:
@@ -234,9 +251,12 @@ def _warnings(material: Material, at_ms: int, members: Collection[str] | None) -
         if not is_open or (members is not None and row["member_id"] not in members):
             continue
         who = material.who(row["member_id"], row["client_id"])
-        left = _left(row["deadline_at_ms"] - at_ms)
-        text = f"Warning about {who}: its {foretold.TIMEOUTS[row['kind']]} is over at "
-        text += f"{words.clock(row['deadline_at_ms'], at_ms)} ({left}), said since "
+        if row["deadline_at_ms"] is None:
+            text = f"Warning about {who}: it misses its heartbeats, and {foretold.NO_LENGTH}, said since "
+        else:
+            left = _left(row["deadline_at_ms"] - at_ms)
+            text = f"Warning about {who}: its {foretold.TIMEOUTS[row['kind']]} is over at "
+            text += f"{words.clock(row['deadline_at_ms'], at_ms)} ({left}), said since "
         text += f"{words.clock(row['predicted_at_ms'], at_ms)}."
         if over_ms is not None:
             became = {"came_true": "It struck", "averted": "It did not strike, which showed"}
@@ -283,6 +303,9 @@ def _deadline(material: Material, row: Row, base_ms: int) -> Sentence:
             f"{words.clock(row['session_deadline_at_ms'], base_ms)}{later} unless it is heard "
             f"({_left(row['session_deadline_at_ms'] - base_ms, timeout, least=bool(later))})"
         )
+    elif _has_no_length(row):
+        later = _or_later(row, "session", base_ms)
+        parts.append(f"last heard at {words.clock(row['last_heard_at_ms'], base_ms)}{later}, and {foretold.NO_LENGTH}")
     if row["poll_deadline_at_ms"] is not None and row["last_poll_at_ms"] is not None:
         sign = lives.POLL_SIGNS.get(row["poll_evidence"], "nothing")
         bound = f", the poll at most {words.span(row['poll_error_bound_ms'])} earlier" * bool(
@@ -303,6 +326,12 @@ def _deadline(material: Material, row: Row, base_ms: int) -> Sentence:
     sampled = f" (Seen at {words.clock(row['at_ms'], base_ms)}.)" if row["at_ms"] != base_ms else ""
     text = f"{material.who(row['member_id'], row['client_id'])}: {known}.{status}{sampled}"
     return Sentence(base_ms, "deadline", text, row["certainty"], (row["member_id"],), evidence.of_row("health"))
+
+
+def _has_no_length(row: Row) -> bool:
+    """Whether nothing says how long the session of a member is that was heard: one of a newer protocol."""
+    is_known = row["last_heard_at_ms"] is not None and row["status"] != "unknown"
+    return is_known and row["session_timeout_ms"] is None and row.get("member_epoch") is not None
 
 
 def _unseen(material: Material, row: Row, base_ms: int) -> Sentence:

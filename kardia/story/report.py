@@ -127,7 +127,7 @@ def _rebalance(row: Answer) -> tuple[str, ...]:
 def _prediction(row: Answer) -> tuple[str, ...]:
     return (
         words.instant(row["predicted_at_ms"]),
-        words.instant(row["deadline_at_ms"]),
+        words.instant(row["deadline_at_ms"]) if row["deadline_at_ms"] is not None else "-",
         row["kind"],
         words.name(row["member_id"]),
         row["outcome"],

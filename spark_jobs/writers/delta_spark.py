@@ -25,6 +25,7 @@ from spark_jobs.writers.tables import (
     clear_torn,
     has_all_columns,
     is_there,
+    never_null_before,
     open_table,
     says_version,
     spark_path,
@@ -104,6 +105,8 @@ def create_or_check(spark: SparkSession, directory: Folder, name: str) -> None:
             builder = builder.property(key, value)
         builder.execute()
     table = open_table(directory, name)
+    for column in never_null_before(table, name):
+        spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN {column} DROP NOT NULL")
     if not has_all_columns(table, name):
         spark.createDataFrame([], schema).write.format("delta").mode("append").option("mergeSchema", "true").save(path)
     if not says_version(table):

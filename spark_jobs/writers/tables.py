@@ -128,6 +128,12 @@ def _is_of_type(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(found == wanted)
 
 
+def never_null_before(table: DeltaTable, name: str) -> list[str]:
+    """Columns that may be null and could not in the version of a table that was opened."""
+    could_not = {field.name for field in pa.schema(table.schema().to_arrow()) if not field.nullable}
+    return [field.name for field in ARROW_SCHEMAS[name] if field.nullable and field.name in could_not]
+
+
 def _types_in(schema: pa.Schema) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema}
 
@@ -185,6 +191,9 @@ def create_or_open(directory: Folder, name: str) -> DeltaTable:
             raise_if_key_not_exists=False,
         )
     table = open_table(directory, name)
+    for column in never_null_before(table, name):
+        table.alter.drop_column_not_null(column)
+        table = open_table(directory, name)
     if not has_all_columns(table, name):
         write_deltalake(table, ARROW_SCHEMAS[name].empty_table(), mode="append", schema_mode="merge")
         table = open_table(directory, name)

@@ -49,12 +49,13 @@ def test_the_session_of_a_member_is_that_of_the_configuration() -> None:
     assert (row["status"], row["certainty"], row["member_epoch"], row["partitions"]) == ("ok", "exact", 2, 1)
 
 
-def test_the_default_of_brokers_is_only_provisional_and_stands_in_no_row_of_members() -> None:
+def test_the_default_of_brokers_is_told_in_no_row() -> None:
     scene = pair(given_ms=-1)
     scene.tick(5_000)
     known = scene.known()
     row = health(known, "a")
-    assert (row["session_timeout_ms"], row["certainty"]) == (45_000, "provisional")
+    assert (row["session_timeout_ms"], row["session_deadline_at_ms"]) == (None, None)
+    assert row["certainty"] == "provisional"
     assert {row["session_timeout_ms"] for row in named("members", known.rows["members"])} == {None}
 
 

@@ -158,6 +158,31 @@ def test_delta_spark_does_the_same(tmp_path: Path) -> None:
     in_two_parts(tmp_path / "tables", tmp_path / "straight", with_delta_spark, ("rebalances", "progress"))
 
 
+def never_null(root: Path, names: tuple[str, ...]) -> None:
+    """Make the tables anew as a release would have them that knew everything: no column of them may be null."""
+    for name in names:
+        schema = pa.schema([field.with_nullable(False) for field in ARROW_SCHEMAS[name]])
+        DeltaTable.create(root / name, schema, configuration=PROPERTIES, raise_if_key_not_exists=False)
+
+
+def may_be_null(root: Path, name: str) -> set[str]:
+    """Columns of a table that may be null."""
+    return {field.name for field in pa.schema(DeltaTable(root / name).schema().to_arrow()) if field.nullable}
+
+
+@pytest.mark.parametrize(
+    ("engine", "names"),
+    [(with_delta_rs, LIVE_TABLES), pytest.param(with_delta_spark, ("predictions",), marks=pytest.mark.slow)],
+)
+def test_columns_that_may_be_null_now_may_be_once_a_job_has_started(
+    engine: Engine, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    never_null(tmp_path, names)
+    engine(tmp_path, names)
+    for name in names:
+        assert may_be_null(tmp_path, name) == {column.name for column in TABLES[name].columns if column.nullable}
+
+
 def test_tables_of_a_later_release_are_refused_in_words(tmp_path: Path) -> None:
     root = written(tmp_path)
     later = {VERSION_PROPERTY: str(TABLE_VERSION + 1)}

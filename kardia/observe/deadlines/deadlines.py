@@ -6,6 +6,8 @@ is missing by the member's own habit, and surely, when half of the timeout has p
 
 from __future__ import annotations
 
+from math import inf
+
 from kardia.certainty import Certainty
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
@@ -18,6 +20,11 @@ from kardia.observe.state.settings import ObserverSettings
 GRACE_MS = LATE_MS
 """Silence says something only when it has lasted that long beyond the deadline: a heartbeat before the timer of the
 session fires renews it, as its own answer says, and timers fire late."""
+
+
+UNHEARD_BEATS = 2.5
+"""Who misses so many of the heartbeats that its broker wants is in danger, where nothing says how long its session is.
+A session is longer than one interval in any case, and 9 of them by default (45 s and 5 s)."""
 
 
 def next_due(settings: ObserverSettings, member: Member) -> float:
@@ -44,6 +51,8 @@ def session_over(member: Member, now: float) -> bool:
 
 def predict_session_at(settings: ObserverSettings, member: Member) -> float:
     """When silence is long enough to predict a session timeout: a heartbeat is missing, and a good part has passed."""
+    if member.is_session_assumed:
+        return _missed_at(settings, member)
     silence = max(
         settings.prediction_early_share * member.session_ms, settings.prediction_missed * member.usual_gap_max_ms
     )
@@ -51,14 +60,28 @@ def predict_session_at(settings: ObserverSettings, member: Member) -> float:
 
 
 def imminent_at(settings: ObserverSettings, member: Member) -> float:
-    """When a session timeout is imminent: half of it has passed in silence, and more than the member's habit."""
+    """When a session timeout is imminent: half of it has passed in silence, and more than the member's habit; never
+    where nothing says how long it is."""
+    if member.is_session_assumed:
+        return inf
     silence = max(settings.prediction_share * member.session_ms, settings.prediction_habit * member.usual_gap_max_ms)
     return member.session_renewed_at_ms + min(silence, settings.prediction_share_max * member.session_ms)
 
 
 def by_habit(settings: ObserverSettings, member: Member) -> bool:
     """Whether the habit of a member decides when it is predicted, so that it may be earlier after a renewal."""
+    if member.is_session_assumed:
+        return True
     return settings.prediction_missed * member.usual_gap_max_ms > settings.prediction_early_share * member.session_ms
+
+
+def _missed_at(settings: ObserverSettings, member: Member) -> float:
+    """When a member has missed its heartbeats; infinity where nothing says how often they are wanted."""
+    own = member.modern
+    if own is None or own.interval_ms <= 0:
+        return inf
+    silence = max(UNHEARD_BEATS * own.interval_ms, settings.prediction_missed * member.usual_gap_max_ms)
+    return member.session_renewed_at_ms + silence
 
 
 def predict_poll_at(settings: ObserverSettings, member: Member) -> float:

@@ -12,6 +12,7 @@ from kardia.observe.deadlines.late import fired_from
 from kardia.observe.deadlines.phases import STAMP_MS, how_ended, is_tied, sync_deadline, unsynced
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger.ledger import drop
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.rebalance import end_member
@@ -100,7 +101,7 @@ def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None
     if group.modern is not None:
         group.stable_at_ms = max(group.stable_at_ms, at)  # whoever ended before began no rebalance of a later group
     group.modern = None
-    group.rebalance = None
+    drop(observer, group)
     group.pending.clear()
     group.membership_complete = True
     loads.note_empty(group)

@@ -128,6 +128,11 @@ class Facts:
         """Protocol -> session timeout as the cluster is configured."""
         self.told_group_session_ms: dict[str, dict[str, int]] = {}
         """Group -> the same, of groups with a configuration of their own."""
+        self.logged_session_ms: dict[str, dict[str, int]] = {}
+        """Broker -> the same as its start lines in server.log say."""
+        self.shared_session_ms: dict[str, dict[str, int]] = {}
+        """Shard -> the same as evictions of its groups show; `DIFFERENT` where they differ. By shard and not by lane:
+        what is said must not depend on the number of lanes."""
         self.began_at = NEVER
         """Instant of the first event that named a group."""
         self.empty_since: dict[str, float] = {}
@@ -151,6 +156,12 @@ class Facts:
     def knows_process(self, broker: str, since: float) -> bool:
         """Whether ticks tell if the broker was started again after an instant."""
         return 0 <= self.process_known_from.get(broker, NEVER) <= since
+
+    def hole_end(self, broker: str, at: float) -> float:
+        """When a broker logged again that logged nothing around an instant, as `silent_at` has it; NEVER if it did."""
+        ends = [end for begin, end in self.silences.get(broker, ()) if begin < at < end]
+        ends += [end for begin, end, _ in self.unjudged.get(broker, ()) if begin < at < end + JUDGED_WITHIN_MS]
+        return max(ends, default=NEVER)
 
     def woke_at(self, broker: str, at: float) -> float:
         """When a broker went on that stood still at an instant; NEVER if it did not."""

@@ -23,7 +23,8 @@ MAX_STRAGGLERS = 50
 RETURN_MAX_MS = POLL_INTERVAL_MS
 """A client that comes back later than that did not cause what came before."""
 
-_BY_JOIN = frozenset({"member_joined", "leader_rejoined", "metadata_changed"})
+BY_JOIN = frozenset({"member_joined", "leader_rejoined", "metadata_changed"})
+"""Triggers that are a JoinGroup, which waits until the join phase is over."""
 
 _TAKEN_AWAY = frozenset({"session_expired", "poll_timeout", "rebalance_timeout", "sync_timeout"})
 
@@ -72,6 +73,8 @@ def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[s
         for one in current.blocked
         if one.waited_ms >= observer.settings.straggler_ms
     ]
+    if current.joined_at_ms < 0:
+        entries += [_entry(*one, joined=True) for one in current.joining]
     joined = sorted(current.joins, key=lambda join: -join.handled_at_ms)
     for place, join in enumerate(joined):
         waited_ms = int(join.handled_at_ms - current.started_at_ms)
@@ -119,7 +122,7 @@ def _how_sure(group: Group, current: Rebalance) -> Certainty:
         return "provisional"
     near = (join for join in current.joins if abs(join.handled_at_ms - cause.at) <= STAMP_MS)
     rivals = any(join.member_id != cause.member_id for join in near)
-    return "provisional" if rivals and cause.trigger in _BY_JOIN else cause.certainty
+    return "provisional" if rivals and cause.trigger in BY_JOIN else cause.certainty
 
 
 def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
@@ -141,3 +144,16 @@ def withdraw(observer: Facts, group: Group, current: Rebalance) -> None:
     """There was no such rebalance: take back what was written about it, if anything was."""
     if current.row_known >= 0:
         observer.emit_rebalance(group, current, [], _how_sure(group, current), withdrawn=True)
+
+
+def drop(observer: Facts, group: Group) -> None:
+    """No rebalance is under way any more: what was said of one while it lasted is taken back."""
+    take_back(observer, group)
+    group.rebalance = None
+
+
+def take_back(observer: Facts, group: Group) -> None:
+    """What was said of a rebalance while it lasted, which another one follows or none: it came to nothing."""
+    current = group.rebalance
+    if current is not None and current.joining and not current.settled:
+        withdraw(observer, group, current)

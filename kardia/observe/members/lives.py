@@ -80,6 +80,8 @@ def _at_most(over: Ended) -> Certainty:
 
 
 def _outcome(group: Group, over: Ended, kind: str, deadline: float) -> str:
+    if kind == STRUCK.get(over.cause) and deadline < 0:
+        return "came_true"  # that it would end was said, and not when
     if kind == STRUCK.get(over.cause):
         # A session that was begun anew without its member, as by a load, ends at another deadline.
         since_load = 0 <= over.member.session_renewed_at_ms <= group.unsure_to

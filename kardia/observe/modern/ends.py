@@ -17,9 +17,8 @@ from kardia.events import Event
 from kardia.lateness import BUSY_MS, LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, owners
-from kardia.observe.modern import epochs, groups
+from kardia.observe.modern import epochs, groups, session_length
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
-from kardia.observe.state.modern import ModernGroup
 
 NEAR_MS = 25.0
 """Two deadlines that near may have been met in either order."""
@@ -27,10 +26,6 @@ NEAR_MS = 25.0
 EARLY_MS = 3.0
 """A timer may seem to fire so much before its deadline: its begin is the answer of a request, which is later than the
 operation, and stamps are cut."""
-
-DEFAULT_SESSION_MS = 45_000
-"""`group.consumer.session.timeout.ms`, `group.share.session.timeout.ms`, `group.streams.session.timeout.ms` of a broker
-that was not told otherwise."""
 
 TRIGGERS_BY_END = {
     "session_expired": "session_expired",
@@ -46,10 +41,6 @@ TRIGGERS_BY_END = {
 
 ONE_LESS = frozenset(TRIGGERS_BY_END.values()) - {"static_replaced"}
 """Triggers after which a group has one member less."""
-
-SECOND_MS = 1_000
-"""A session timeout that an eviction shows is taken for whole seconds if the timer was late by no more than it is
-beside a busy neighbour."""
 
 
 class Due(NamedTuple):
@@ -102,50 +93,6 @@ def seat_sure(group: Group, old: Member, at: float) -> Certainty:
     unheard = old.unknown_since_at_ms >= 0 or 0 <= old.session_renewed_at_ms <= group.unsure_to
     may_be_gone = unheard or (bool(due) and due[0].at_ms <= at)
     return "provisional" if may_be_gone or not group.is_session_known(old) or old.renewed_unseen else "exact"
-
-
-def arm_session(group: Group, member: Member) -> None:
-    """The session timeout in force of a member: its own if it speaks the classic protocol, else that of its group; the
-    broker's default where nothing says it."""
-    own, modern = member.modern, group.modern
-    if own is not None and modern is not None and not own.classic:
-        member.session_ms = session_ms_of(modern)
-
-
-def session_ms_of(modern: ModernGroup) -> int:
-    """How long a session is that begins now; the broker's default where nothing says it."""
-    return modern.session_ms if modern.session_from else DEFAULT_SESSION_MS
-
-
-def arm_all(facts: Facts, group: Group, certainty: Certainty = "inferred") -> None:
-    """It is known now how long the sessions are that run already."""
-    for member in group.members.values():
-        arm_session(group, member)
-        if member.modern is not None and not member.modern.classic:
-            facts.emit_member(group, member, member.joined_at_ms, certainty)
-            facts.watch(group, member)
-
-
-def learn_session(facts: Facts, group: Group, session_ms: float) -> None:
-    """An eviction shows how long a session is. What the configuration says stands."""
-    modern = group.modern
-    if modern is None or modern.session_from or session_ms <= 0:
-        return
-    seconds = session_ms // SECOND_MS * SECOND_MS
-    if seconds <= 0 or session_ms - seconds > BUSY_MS:
-        return  # of a late timer, or of a session that is no whole number of seconds: which, it does not show
-    modern.session_ms = int(seconds)
-    sure: Certainty = "inferred" if session_ms - seconds <= NEAR_MS else "provisional"
-    modern.session_from = "seen"
-    arm_all(facts, group, sure)
-
-
-def _unlearn_session(facts: Facts, group: Group, over: Ended) -> None:
-    """What was taken for the end of a session was none: no session of the group is known to be that long by it."""
-    modern, silent_ms = group.modern, over.ended_at_ms - over.member.session_renewed_at_ms
-    if modern is not None and modern.session_from == "seen" and 0 <= silent_ms - modern.session_ms <= BUSY_MS:
-        modern.session_ms, modern.session_from = -1, ""
-        arm_all(facts, group)
 
 
 def why_at(facts: Facts, group: Group, member: Member, at: float) -> tuple[str, Certainty]:
@@ -315,7 +262,7 @@ def by_request(facts: Facts, group: Group, over: Ended, event: Event, cause: str
 def was_a_leave(facts: Facts, group: Group, over: Ended, event: Event, cause: str, certainty: Certainty) -> None:
     """A record had said that a member is gone, and silence why; its leave is answered now, as it is where what the
     coordinator writes is stored late."""
-    _unlearn_session(facts, group, over)
+    session_length.unlearn(facts, group, over)
     by_request(facts, group, over, event, cause, certainty)
 
 

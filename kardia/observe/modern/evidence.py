@@ -74,20 +74,20 @@ def _end_by_timer(facts: Facts, group: Group, member: Member, by: float) -> None
 
 def _end_one(facts: Facts, group: Group, member: Member, by: float, *, tied: bool) -> None:
     """One of them. `tied`: another one was due in the same moment, so that their order is not known."""
-    due, modern = ends.timers(group, member), group.modern
+    due, modern, own = ends.timers(group, member), group.modern, groups.own_of(member)
     first = due[0]
     sure: Certainty = "provisional" if tied else "exact"
     if len(due) > 1 and due[1].at_ms - first.at_ms <= ends.NEAR_MS:
         sure = "provisional"
-    elif modern is not None and modern.session_from == "seen" and first.cause == "session_expired":
-        sure = weaker(sure, "inferred")
+    elif modern is not None and first.cause == "session_expired":
+        sure = weaker(sure, "exact" if own.classic else modern.session_sure)
     if 0 <= member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen:
         sure = "provisional"
     if first.cause != "session_expired" and first.at_ms - member.rebalance_ms <= max(group.unsure_to, group.gap_at_ms):
         sure = "provisional"
     if ends.may_have_run_out(group, member, first.at_ms):
         sure = "provisional"
-    if modern is not None and modern.may_hold_back(groups.own_of(member), member.session_renewed_at_ms):
+    if modern is not None and modern.may_hold_back(own, member.session_renewed_at_ms):
         sure = "provisional"
     if facts.is_broken(group.broker, member.session_renewed_at_ms, first.at_ms):
         sure = "provisional"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kardia.certainty import Certainty
 from kardia.kafka.states import MemberState
 from kardia.observe.facts.facts import Facts
+from kardia.observe.modern import session_length
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
 
@@ -28,21 +29,8 @@ def enter(facts: Facts, group: Group, protocol: str, _at: float) -> ModernGroup:
         group.pending.clear()
     modern.protocol = protocol
     group.protocol = protocol
-    configure(facts, group, modern)
+    session_length.configure(facts, group, modern)
     return modern
-
-
-def configure(facts: Facts, group: Group, modern: ModernGroup) -> bool:
-    """Take how long sessions are from the configuration, if that says it; whether nothing did before."""
-    given_ms = facts.settings.session_ms_of(modern.protocol)
-    if given_ms <= 0:
-        of_cluster = facts.told_session_ms.get(modern.protocol, -1)
-        given_ms = facts.told_group_session_ms.get(group.group_id, {}).get(modern.protocol, of_cluster)
-    if given_ms <= 0:
-        return False
-    was_known = modern.session_from == "given"
-    modern.session_ms, modern.session_from = given_ms, "given"
-    return not was_known
 
 
 def leave(group: Group) -> None:

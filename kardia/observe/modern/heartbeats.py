@@ -34,6 +34,7 @@ from kardia.observe.modern import (
     joining,
     leaves,
     removed,
+    session_length,
     sessions,
     silence,
     subscriptions,
@@ -270,7 +271,9 @@ def is_pulse(group: Group, event: Event) -> bool:
     """Whether a heartbeat says nothing but that its member lives, as nearly all do: what it costs must not grow with
     the group."""
     member = group.members.get(event.member_id)
-    same = member is not None and group.modern is not None and member.session_ms == ends.session_ms_of(group.modern)
+    same = (
+        member is not None and group.modern is not None and member.session_ms == session_length.of_group(group.modern)
+    )
     return same and changes_nothing(group, event)
 
 
@@ -306,7 +309,7 @@ def _learn(facts: Facts, group: Group, member: Member, own: ModernMember, event:
     detail = event.detail or {}
     before = groups.told(member)
     identify(facts, group, member, event, "")
-    ends.arm_session(group, member)
+    session_length.arm(group, member)
     if "rebalance_timeout_ms" in detail:
         member.rebalance_ms = int(detail["rebalance_timeout_ms"])
     topics = list(detail["topics"]) if "topics" in detail else own.topics
@@ -323,7 +326,10 @@ def _notice(facts: Facts, group: Group, modern: ModernGroup, event: Event, answe
     over = group.ended.get(event.member_id)
     if over is not None and answered >= 0:
         facts.divergences += 1
-        return ends.back(facts, group, over, event.handled_at_ms)
+        member = ends.back(facts, group, over, event.handled_at_ms)
+        if over.cause == "session_expired" and not over.told:
+            session_length.note_silence(facts, group, over.began_at, event.handled_at_ms)
+        return member
     at = event.handled_at_ms
     member = groups.add(
         facts, group, event.member_id, at, event.group_instance_id, event.client_id, event.client_host, is_new=False

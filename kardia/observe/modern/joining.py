@@ -17,7 +17,7 @@ from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS, took_effect
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
-from kardia.observe.modern import ends, epochs, evidence, groups
+from kardia.observe.modern import ends, epochs, evidence, groups, session_length
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.observe.state.modern import Bump, ModernGroup
 
@@ -96,7 +96,7 @@ def joined_unstored(facts: Facts, group: Group, modern: ModernGroup, event: Even
     named = (event.member_id, at, instance, event.client_id, event.client_host)
     member = groups.add(facts, group, *named, is_new=True)
     member.seen_joining = True
-    ends.arm_session(group, member)
+    session_length.arm(group, member)
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", "member_joined", "inferred")
     facts.emit_member(group, member, at, "inferred")
     facts.watch(group, member)

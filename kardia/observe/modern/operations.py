@@ -19,7 +19,7 @@ from kardia.observe.deadlines.handling import AT_ONCE_MS, took_effect
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
-from kardia.observe.modern import conversions, ends, epochs, groups, leaves, removed, sessions, silence
+from kardia.observe.modern import conversions, ends, epochs, groups, leaves, removed, session_length, sessions, silence
 from kardia.observe.modern.record_types import (
     COMPUTED,
     CURRENT,
@@ -361,7 +361,7 @@ class _Operation:
         if own.classic:
             member.session_ms = int(detail["classic_session_ms"])
         else:
-            ends.arm_session(group, member)
+            session_length.arm(group, member)
         if int(detail.get("rebalance_timeout_ms", -1)) > 0:
             member.rebalance_ms = int(detail["rebalance_timeout_ms"])
         if not member.client_id:

@@ -10,7 +10,7 @@ from kardia.kafka.states import ModernState
 from kardia.lateness import BUSY_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.facts.facts import Facts
-from kardia.observe.modern import ends, epochs
+from kardia.observe.modern import ends, epochs, session_length
 from kardia.observe.state.group import NEVER, Group, Member
 
 REMOVED_AFTER_MS = 1_000.0
@@ -35,15 +35,15 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
         finish(facts, group, member, "unknown", "", "unknown")
         return
     seen = group.broker and member.session_renewed_at_ms >= 0 and member.unknown_since_at_ms < 0 and not own.classic
-    seen = seen and group.modern is not None and not group.modern.session_from and own.interval_ms > 0
-    seen = seen and member.session_renewed_at_ms > max(group.unsure_to, group.gap_at_ms)
+    seen = seen and group.modern is not None and group.modern.session_from not in ("given", "seen")
+    seen = seen and own.interval_ms > 0 and member.session_renewed_at_ms > max(group.unsure_to, group.gap_at_ms)
     if seen and facts.logged_to(group.broker) < at and due < at + LEAVE_SHOWN_WITHIN_MS:
         facts.schedule(group, due + REMOVED_AFTER_MS, "removed", member_id)  # no line since: a leave may have one yet
         return
     seen = seen and facts.logged_to(group.broker) >= at
     left_none = group.broker and at > max(group.unsure_to, group.gap_at_ms) and facts.logged_to(group.broker) >= at
     if seen and silent_ms > 2 * own.interval_ms:
-        ends.learn_session(facts, group, silent_ms)
+        session_length.learn(facts, group, member, at)
         due_at_ms = member.session_renewed_at_ms + group.modern.session_ms if group.modern is not None else at
         since = due_at_ms if AT_ONCE_MS < at - due_at_ms <= BUSY_MS else at
         finish(facts, group, member, "session_expired", "", "inferred", since)
@@ -56,9 +56,14 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
 def _may_have_left(group: Group, member: Member, at: float) -> bool:
     """Whether its session cannot have ended yet; or what was written for its last heartbeat was not stored in time, so
     that a leave may be answered seconds after its record."""
-    renewed_at_ms = member.session_renewed_at_ms
-    too_early = group.is_session_known(member) and at < renewed_at_ms + member.session_ms - ends.EARLY_MS
-    return renewed_at_ms >= 0 and (too_early or member.doubtful_at_ms == renewed_at_ms)
+    renewed_at_ms, own = member.session_renewed_at_ms, member.modern
+    if renewed_at_ms < 0 or own is None:
+        return False
+    began_at_ms = own.heard_from_ms if member.doubtful_at_ms == renewed_at_ms else renewed_at_ms
+    known = group.modern is None or group.modern.session_from != "logged"  # a group may have its own
+    known = known and group.is_session_known(member)
+    too_early = known and at < began_at_ms + member.session_ms - ends.EARLY_MS
+    return too_early or own.unstored_at_ms == renewed_at_ms
 
 
 def _no_other_timer(member: Member) -> bool:

@@ -1,5 +1,5 @@
-"""How long a session of a newer protocol is, by the configuration: as it was given, or as the cluster says; and what
-renews one before its request is understood.
+"""What a collector reads of the cluster's configuration about sessions of the newer protocols; and what renews one
+before its request is understood.
 
 A collector reads the configuration of the cluster and tells it in a tick of the offsets topic: `session_ms` of each
 protocol, and `group_session_ms` of the groups that have a configuration of their own. What `ObserverSettings` gives
@@ -17,7 +17,7 @@ from kardia.events import Event, Kind
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode
 from kardia.observe.deadlines.handling import is_late, was_slow
 from kardia.observe.facts.facts import Facts
-from kardia.observe.modern import ends, groups
+from kardia.observe.modern import groups, session_length
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import Group, Member
 
@@ -38,9 +38,7 @@ def on_told(facts: Facts, event: Event, _at: float) -> None:
     if (of_cluster, of_groups) == (facts.told_session_ms, facts.told_group_session_ms):
         return
     facts.told_session_ms, facts.told_group_session_ms = of_cluster, of_groups
-    for group in facts.groups.values():
-        if group.modern is not None and groups.configure(facts, group, group.modern):
-            ends.arm_all(facts, group)  # nothing said it before: their sessions ran with it already
+    session_length.take_up(facts)
 
 
 def renew_at_once(facts: Facts, group: Group, event: Event) -> None:
@@ -54,11 +52,15 @@ def renew_at_once(facts: Facts, group: Group, event: Event) -> None:
 def renew_by(facts: Facts, group: Group, member: Member, event: Event) -> None:
     """A request renews a session as it is handled. A broker that was slow to handle it did so at any instant meanwhile,
     and the coordinator of a busy one at any instant up to the answer: then the deadline is in doubt."""
-    at = event.handled_at_ms
-    if at >= member.session_renewed_at_ms:
+    at, last = event.handled_at_ms, member.session_renewed_at_ms
+    if at >= last:
         slow = was_slow(event.arrived_at_ms, at)
         if slow or (is_late(event.arrived_at_ms, at, event.decided_at_ms) and facts.is_busy(at)):
             member.doubtful_at_ms = at
+            groups.own_of(member).heard_from_ms = event.arrived_at_ms
+    own = member.modern
+    if last >= 0 and own is not None and not own.classic:
+        session_length.note_silence(facts, group, last, at)
     renew(facts, group, member, max(at, member.session_renewed_at_ms))
 
 

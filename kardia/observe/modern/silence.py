@@ -36,12 +36,9 @@ def on_member_timer(facts: Facts, group: Group, member: Member, now: float) -> N
             _on_session_over(facts, group, member, deadline, known)
             if member.member_id not in group.members:
                 return
-        elif not known:
-            facts.watch(group, member, not_before=deadline + deadlines.GRACE_MS)
-            return
         elif member.session_prediction_at_ms < 0 and now >= deadlines.predict_session_at(facts.settings, member):
             member.session_prediction_at_ms = now
-            member.session_prediction_deadline_at_ms = deadline
+            member.session_prediction_deadline_at_ms = NEVER if member.is_session_assumed else deadline
             if now < deadlines.imminent_at(facts.settings, member):
                 facts.emit_prediction(group, member, "session", "open", NEVER)
         imminent = now >= deadlines.imminent_at(facts.settings, member)
@@ -72,7 +69,7 @@ def _on_session_over(facts: Facts, group: Group, member: Member, deadline: float
     own = groups.own_of(member)
     unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
     unsure = unsure or modern.may_hold_back(own, member.session_renewed_at_ms)
-    if unsure or modern.session_from == "seen":
+    if unsure or modern.session_from != "given":
         sure = weaker(sure, "provisional")
     # Of two timers that one heartbeat set, that of its partitions was set first, and fires first.
     at_once = [one for one in ends.timers(group, member) if abs(one.at_ms - deadline) < epochs.STAMP_MS]

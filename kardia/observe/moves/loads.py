@@ -15,7 +15,7 @@ from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.facts.facts import Facts
-from kardia.observe.ledger.ledger import withdraw
+from kardia.observe.ledger.ledger import drop, withdraw
 from kardia.observe.members import lives
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group
@@ -186,7 +186,7 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
         group.generation, group.leader, _ = group.stored
     begun = current is not None and current.cause is not None and current.joined_at_ms < 0
     if group.modern is None and (group.state == GroupState.EMPTY or begun):
-        group.rebalance = None
+        drop(facts, group)
         group.deserted_at_ms = NEVER
         facts.move(group, at, GroupState.STABLE, "coordinator_loaded", "provisional")
     for over in back:

@@ -12,6 +12,7 @@ from kardia.events import CLOCKS_APART_MS, Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger.ledger import drop
 from kardia.observe.members import who_broke
 from kardia.observe.moves import loads
 from kardia.observe.state.entries import Elected
@@ -166,7 +167,7 @@ def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
         return
     loads.restore(facts, group, at)
     if group.rebalance is not None and (not group.rebalance.settled or group.rebalance.assigned_at_ms < 0):
-        group.rebalance = None
+        drop(facts, group)
     if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
         facts.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
     elif group.members:
@@ -241,6 +242,8 @@ def _note_served(facts: Facts, group: Group, event: Event) -> None:
         return
     _arm(facts, group, member, at)
     member.doubtful_at_ms = at
+    if member.modern is not None:
+        member.modern.heard_from_ms, member.modern.unstored_at_ms = event.arrived_at_ms, at
 
 
 def give_up(facts: Facts, group: Group, at: float) -> None:

@@ -34,6 +34,8 @@ def status_of(group: Group, member: Member, now: float, alive_to: float) -> tupl
     if member.session_ms == NO_SESSION and group.modern is not None and group.modern.protocol == "share":
         return "late", certainty, [NO_SESSION_TEXT]
     reasons = []
+    if member.is_session_assumed and member.session_prediction_at_ms >= 0:
+        return "late", certainty, [_unheard(member, silent)]
     if member.imminent:
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
     if member.poll_prediction_at_ms >= 0:
@@ -52,6 +54,14 @@ def status_of(group: Group, member: Member, now: float, alive_to: float) -> tupl
     return "ok", certainty, []
 
 
+def _unheard(member: Member, silent: int) -> str:
+    interval_ms = member.modern.interval_ms if member.modern is not None else -1
+    return (
+        f"silent for {silent} ms, where its broker wants a heartbeat every {interval_ms} ms; it is evicted when its "
+        "session is over, and how long that is, is not known"
+    )
+
+
 def _overdue(group: Group, member: Member, alive_to: float) -> str:
     if alive_to < member.deadline:
         return (
@@ -59,10 +69,8 @@ def _overdue(group: Group, member: Member, alive_to: float) -> str:
             "down evicts nobody, its next line will tell"
         )
     if not group.is_session_known(member):
-        return (
-            f"silent for longer than the broker's default session timeout of {member.session_ms} ms; whether it has "
-            "another one is not known"
-        )
+        whose = "the broker's default session timeout" if member.is_session_assumed else "the sessions of another group"
+        return f"silent for longer than {whose} of {member.session_ms} ms; whether it has another one is not known"
     return "its session deadline passed, and no record and no answer shows yet that it is gone"
 
 
@@ -78,9 +86,9 @@ def _certainty(group: Group, member: Member, now: float) -> Certainty:
         return "provisional"
     if own is not None and modern is not None and modern.may_hold_back(own, member.session_renewed_at_ms):
         return "provisional"
-    if own is not None and (own.classic or (modern is not None and modern.session_from == "given")):
+    if own is not None and own.classic:
         return "exact"
-    return "inferred" if modern is not None and modern.session_from else "provisional"
+    return modern.session_sure if modern is not None else "provisional"
 
 
 def _may_be_over(member: Member, now: float) -> bool:

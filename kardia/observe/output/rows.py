@@ -245,7 +245,7 @@ def health_row(
     polled_at_ms, evidence, error_ms = last_poll(member)
     abandoned, told = group_at.pending()
     polled = polled_at_ms >= 0
-    deadline = member.deadline
+    assumed = member.is_session_assumed
     return (
         cluster,
         group.group_id,
@@ -258,10 +258,10 @@ def health_row(
         member.client_id or None,
         str(group.state),
         group.generation if group.generation >= 0 else None,
-        _timeout(member.session_ms),
+        None if assumed else _timeout(member.session_ms),
         interval,
         known(member.last_heard_at_ms),
-        known(deadline),
+        None if assumed else known(member.deadline),
         known(polled_at_ms),
         evidence,
         int(error_ms) if polled else None,
@@ -314,9 +314,9 @@ def prediction_row(
         member.client_id or None,
         kind,
         instant(predicted_at),
-        instant(deadline),
+        known(deadline),
         outcome,
         known(outcome_at),
         instant(outcome_at) - instant(predicted_at) if true else None,
-        instant(outcome_at) - instant(deadline) if true else None,
+        instant(outcome_at) - instant(deadline) if true and deadline >= 0 else None,
     )

@@ -20,7 +20,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
 from kardia.observe.ledger.costs import partitions_stopped_ms
 from kardia.observe.ledger.dropped import how_dropped
-from kardia.observe.ledger.ledger import emit, follows_from, remember
+from kardia.observe.ledger.ledger import emit, follows_from, remember, take_back, withdraw
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
 from kardia.observe.rebalance import seats
@@ -138,6 +138,7 @@ def begin(
 ) -> None:
     """The group prepares a rebalance, by a known cause or by one that will be known later."""
     remember(group)
+    take_back(observer, group)
     group.rebalance = Rebalance(
         generation_before=max(group.generation, 0),
         started_at_ms=cause.at if cause is not None else NEVER,
@@ -156,6 +157,14 @@ def begin(
         observer.samples.note(group.group_id)
     for member in group.members.values():
         member.rebalance_notified_at_ms = NEVER
+
+
+def explain(observer: Facts, group: Group, current: Rebalance, why: Cause) -> None:
+    """It is known now what began a rebalance that answers had shown to be under way."""
+    current.cause, current.started_at_ms, current.told_start = why, why.at, why.at
+    current.told_from = group.told_state
+    watch_join_timer(observer, group, current)
+    observer.move(group, why.at, GroupState.PREPARING, why.trigger, why.certainty, why.by)
 
 
 def settle(observer: Facts, group: Group, current: Rebalance) -> None:
@@ -344,6 +353,8 @@ def _was_none(current: Rebalance) -> bool:
 def _undo(observer: Facts, group: Group, current: Rebalance) -> None:
     """There was no rebalance: the group is Stable in the generation that was answered."""
     group.rebalance = None
+    if current.joining:
+        withdraw(observer, group, current)
     group.membership_complete = False
     group.stored = None
     for member in group.members.values():

@@ -16,6 +16,7 @@ from kardia.observe.deadlines.late import fired_from
 from kardia.observe.deadlines.phases import STAMP_MS, how_ended, is_tied, sync_deadline, unsynced
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
+from kardia.observe.ledger.ledger import drop
 from kardia.observe.members import lives
 from kardia.observe.rebalance.rebalance import begin, end_member, settle
 from kardia.observe.rebalance.watches import watch_sync_timer
@@ -179,7 +180,7 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
     observer.divergences += 1
     over = group.ended.get(cause.member_id) if cause is not None else None
     by_silence = over is not None and over.certainty != "exact" and over.cause != "unknown"  # that was an answer
-    group.rebalance = None
+    drop(observer, group)
     # One that was started again answers so while it still loads, whoever asks.
     doubted = observer.is_doubted(group.broker, max(current.started_at_ms, current.rebalance_notified_at_ms), at)
     sure: Certainty = "provisional" if doubted else "inferred"

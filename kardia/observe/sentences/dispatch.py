@@ -12,9 +12,9 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.observe.evidence import offsets, records, restarts
 from kardia.observe.facts.facts import BESIDE_LOGS, Facts
-from kardia.observe.modern import operations, sessions
+from kardia.observe.modern import operations, session_length, sessions
 from kardia.observe.moves import moves
-from kardia.observe.sentences import epochs, lines, sampled, stored
+from kardia.observe.sentences import epochs, lines, sampled, stored, told_begin
 from kardia.observe.timers import expiry
 
 _LOADS = frozenset({"group_loaded", "epoch_group_loaded", "partition_loaded"})
@@ -27,6 +27,9 @@ def on_coordinator_line(facts: Facts, event: Event, at: float) -> None:
     if what == "partition_elected":
         moves.note_elected(facts, event, at)
         return
+    if what == "configured":
+        session_length.on_logged(facts, event)
+        return
     if what in _LOADS and moves.is_behind(facts, event.shard):
         return
     if epochs.on_line(facts, event, at):
@@ -34,6 +37,7 @@ def on_coordinator_line(facts: Facts, event: Event, at: float) -> None:
     group = facts.groups.get(event.group_id)
     if facts.reads_requests(facts.broker, at) or (group is not None and group.modern is not None):
         records.on_coordinator_line(facts, event, at)
+        told_begin.on_line(facts, event, at)
     else:
         lines.on_line(facts, event, at)
 

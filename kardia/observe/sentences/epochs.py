@@ -18,7 +18,7 @@ from kardia.events import Event
 from kardia.kafka.states import GroupState, ModernState
 from kardia.observe.evidence import disagreements
 from kardia.observe.facts.facts import Facts
-from kardia.observe.modern import ends, removed
+from kardia.observe.modern import ends, removed, session_length
 from kardia.observe.moves import moves
 from kardia.observe.output.epoch_rows import epoch_row
 from kardia.observe.sentences import lines, naming, reasons
@@ -88,6 +88,8 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
     cause, sure, words = reasons.LeaveCause(fenced, "exact", "") if fenced else _why_it_left(event)
     member_id = _who(group, event)
     member, over = group.members.get(member_id), group.ended.get(member_id)
+    if cause == "session_expired" and member is not None and facts.reads_requests(facts.broker, at):
+        session_length.learn(facts, group, member, at)
     if member is not None and member.modern is not None:
         if member.modern.gone_at_ms >= 0:
             removed.finish(facts, group, member, cause, words, sure)

@@ -27,7 +27,7 @@ from kardia.observe.state.entries import (
     Stored,
     Waited,
 )
-from kardia.observe.state.modern import Bump, ModernGroup, ModernMember
+from kardia.observe.state.modern import NO_PROOF, Bump, ModernGroup, ModernMember
 
 __all__ = [
     "LOADS_WITHIN_MS",
@@ -183,6 +183,11 @@ class Member(Compact):
         if self.heard_at_ms < 0:
             self.heard_at_ms = self.session_renewed_at_ms
         self.session_renewed_at_ms = at
+
+    @property
+    def is_session_assumed(self) -> bool:
+        """Whether nothing says how long its session is: then nothing is told that follows from what is held of it."""
+        return self.modern is not None and self.modern.session_assumed and not self.modern.classic
 
     @property
     def renewed_unseen(self) -> bool:
@@ -346,6 +351,9 @@ class Rebalance(Compact):
     began_unseen: bool = False
     """Whether it had begun before anything that was read: `started_at_ms` is only when it was first seen to be under
     way."""
+    joining: list[Waited] = field(default_factory=list)
+    """Who has joined in it, as sentences beside its requests say, before a JoinGroup of it was answered; `waited_ms` is
+    how long after its begin."""
 
 
 MAX_SAID_ENDS = 1_000
@@ -508,10 +516,11 @@ class Group(Compact):
         return max(member.session_renewed_at_ms, loaded_by) + member.session_ms
 
     def is_session_known(self, member: Member) -> bool:
-        """Whether it is known how long the session of a member is; else it is the default of brokers, or nothing."""
+        """Whether it is known how long the session of a member is; else it is that of other groups, or the default of
+        brokers, or nothing."""
         own, modern = member.modern, self.modern
         return member.session_ms >= 0 and (
-            own is None or own.classic or (modern is not None and modern.session_from != "")
+            own is None or own.classic or (modern is not None and modern.session_from not in NO_PROOF)
         )
 
     def shown_session_ms(self, member: Member) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec import field
 
+from kardia.certainty import Certainty
 from kardia.kafka.states import MemberState
 from kardia.observe.state.cause import NEVER, Cause
 from kardia.observe.state.compact import Compact
@@ -19,6 +20,20 @@ Partitions = dict[str, list[int]]
 
 SHOWN_LATER_MS = 2.0
 """Instants of two answers, whose stamps are cut to 1 ms, may be off by that much."""
+
+
+SESSION_SURE: dict[str, Certainty] = {
+    "given": "exact",
+    "seen": "inferred",
+    "logged": "inferred",
+    "shared": "provisional",
+}
+"""What says how long a session is -> how sure that is. The configuration, as it was given or as the cluster was asked;
+an eviction of the group; the settings that its broker logged when it started, which a setting of the group's own
+overrides; an eviction of another group of its partition of `__consumer_offsets`."""
+
+NO_PROOF = frozenset({"", "shared"})
+"""Where no more than that says it silence shows that a member is in danger, and never that it is gone."""
 
 
 class ModernMember(Compact):
@@ -64,6 +79,12 @@ class ModernMember(Compact):
     None before it is told to what a new member subscribes."""
     gone_at_ms: float = NEVER
     """Instant of the record that says that it is a member no more, until it is concluded why."""
+    session_assumed: bool = False
+    """Nothing says how long its session is: what is held is what brokers have by default."""
+    heard_from_ms: float = NEVER
+    """Arrival of its last request that was handled so late that it is in doubt when that renewed its session."""
+    unstored_at_ms: float = NEVER
+    """When its last request was handled that was told, seconds later, that nothing could be stored in time."""
 
     def awaited_since(self) -> tuple[float, ...]:
         """Begins of what must be done within its rebalance timeout, NEVER where nothing is to do: to rejoin and to sync
@@ -128,7 +149,7 @@ class ModernGroup(Compact):
     session_ms: int = -1
     """Session timeout of members of the newer protocols; -1 if nothing says it."""
     session_from: str = ""
-    """What says it: `given` (by the configuration), `seen` (an eviction shows it); empty: the broker's default."""
+    """What says it, a key of `SESSION_SURE`; empty: nothing does."""
     first: Bump | None = None
     """The first epoch of a group that began while nothing of it was known, until a second one."""
     bumps: list[Bump] = field(default_factory=list)
@@ -153,6 +174,13 @@ class ModernGroup(Compact):
     """Last instant at which an answer showed that the group epoch was not higher than what is held."""
     since_at_ms: float = NEVER
     """When it became a group of its protocol, if that was seen: whatever made an epoch of it came after that."""
+    session_least_ms: int = -1
+    """Somebody was silent for so long and is a member still: a session is longer, whatever others say."""
+
+    @property
+    def session_sure(self) -> Certainty:
+        """How sure it is at most how long a session is."""
+        return SESSION_SURE.get(self.session_from, "provisional")
 
     def may_hold_back(self, own: ModernMember, heard_at_ms: float) -> bool:
         """Whether a member may have been told to give partitions up by an answer that is not known: it was heard after

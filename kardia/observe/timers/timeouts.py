@@ -13,7 +13,7 @@ from kardia.observe.deadlines.deadlines import GRACE_MS, sureness
 from kardia.observe.deadlines.handling import STORED_WITHIN_MS
 from kardia.observe.deadlines.late import near
 from kardia.observe.deadlines.phases import STAMP_MS, is_unsynced, unsynced
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.facts import JUDGED_WITHIN_MS, Facts
 from kardia.observe.members import lives, who_broke
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.emptied import becomes_empty
@@ -161,9 +161,14 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     if now < not_before:
         observer.schedule(group, not_before, "deserted", key)
         return
-    group.deserted_at_ms = NEVER
     shown_at = max(at, pending.last_over_at_ms(group))
-    if observer.silent_at(group.broker, at) or observer.silent_at(group.broker, shown_at):
+    in_hole = observer.silent_at(group.broker, at) or observer.silent_at(group.broker, shown_at)
+    over_by, judged_at = _over_by(observer, group, at, shown_at) if in_hole else (NEVER, NEVER)
+    if now < judged_at:
+        observer.schedule(group, judged_at, "deserted", key)
+        return
+    group.deserted_at_ms = NEVER
+    if in_hole and (over_by < 0 or observer.was_silent(group.broker, over_by, over_by)):
         return
     observer.evidence = group.deserted_by
     ends = phases.all_ends(group)
@@ -173,19 +178,30 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     unsure = any(end.tied for end in ends) or any(
         member.renewed_unseen or member.session_renewed_at_ms <= group.unsure_to for member in group.members.values()
     )
-    how_sure = "provisional" if unsure else loads.by_silence(observer, group, max(at, shown_at))
+    how_sure = "provisional" if unsure or in_hole else loads.by_silence(observer, group, max(at, shown_at))
     with who_broke.end_together(observer, group):
         for end in ends:
             member, over_at = group.members[end.member_id], end.at_ms
             if end.cause == "session_expired":
                 ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, max(at, over_at))
                 over_at = max(over_at, ran_out_at)
-            end_member(observer, group, member, over_at, end.cause, "", how_sure, NEVER, with_others=True)
+            end_member(observer, group, member, over_at, end.cause, "", how_sure, over_by, with_others=True)
             if end.tied:
                 lives.rival(group, end.member_id)
     group.deserted_at_ms = NEVER
     if group.state != GroupState.EMPTY:
         becomes_empty(observer, group, at, delayed_to)
+
+
+def _over_by(observer: Facts, group: Group, *instants: float) -> tuple[float, float]:
+    """By when sessions are over whose deadlines lie in a hole of the log, even if they began anew at its end, with a
+    broker that was started again in it; and when that is judged, as a sign of that may come. NEVER where no hole is
+    known."""
+    hole_end_ms = max(observer.hole_end(group.broker, at) for at in instants)
+    longest_ms = max((member.session_ms for member in group.members.values()), default=-1)
+    if hole_end_ms < 0 or longest_ms < 0:
+        return NEVER, NEVER
+    return hole_end_ms + longest_ms, hole_end_ms + max(longest_ms, JUDGED_WITHIN_MS) + GRACE_MS
 
 
 def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
