@@ -17,7 +17,8 @@ from tests.support.stories import (
     OLD_STORIES,
     RECORDED_EPOCHS,
     SAMPLED_STORIES,
-    STARVED,
+    STARVED_BROKERS,
+    STARVED_STORIES,
     STORIES,
     Story,
     lanes_of,
@@ -38,7 +39,17 @@ EVIDENCE: dict[str, dict[str, bool]] = {
 
 FEW = ("n01_broker_kill-3.9.2", "d01_kill_long-3.9.2", "d03_coordkill_classic-3.9.2")
 
-ALL = (*STORIES, *OUTAGES, *OF_THREE, *STARVED, *MODERN_STORIES, *OLD_STORIES, *RECORDED_EPOCHS, *SAMPLED_STORIES)
+ALL = (
+    *STORIES,
+    *OUTAGES,
+    *OF_THREE,
+    *STARVED_BROKERS,
+    *STARVED_STORIES,
+    *MODERN_STORIES,
+    *OLD_STORIES,
+    *RECORDED_EPOCHS,
+    *SAMPLED_STORIES,
+)
 
 
 def told(rows: dict[str, list[Any]]) -> dict[str, list[str]]:
@@ -81,7 +92,7 @@ def test_every_story_is_told_the_same_in_any_number_of_lanes(name: str, evidence
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [*STORIES, *OUTAGES, *OF_THREE, *STARVED])
+@pytest.mark.parametrize("name", [*STORIES, *OUTAGES, *OF_THREE, *STARVED_BROKERS])
 def test_every_story_read_live_is_told_the_same_in_any_number_of_lanes(name: str) -> None:
     one = told(live(name, count=1, offsets=False))
     for count in (2, DEFAULT_LANES):

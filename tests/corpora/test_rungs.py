@@ -14,11 +14,11 @@ import pytest
 from tests.corpora.rungs_page import BEGIN, END, part
 from tests.corpora.test_outages import OF_THREE, OUTAGES
 from tests.support.rungs import RUNGS, Score, classic, contradictions, rows_of, score, scored
-from tests.support.stories import OLD_STORIES, SAMPLED_STORIES, STORIES, Story, lanes_of, observe
+from tests.support.stories import OLD_STORIES, SAMPLED_STORIES, STARVED_STORIES, STORIES, Story, lanes_of, observe
 
 ROOT = Path(__file__).resolve().parents[2]
 
-ALL = (*STORIES, *OLD_STORIES, *OUTAGES, *OF_THREE, *SAMPLED_STORIES)
+ALL = (*STORIES, *OLD_STORIES, *OUTAGES, *OF_THREE, *SAMPLED_STORIES, *STARVED_STORIES)
 
 OLDEST = tuple(name for name in OLD_STORIES if name.endswith("-2.0.1"))
 """Their server.log tells neither reasons nor leaves."""
@@ -33,6 +33,13 @@ HAS_STRANGE_NAMES = "o25_odd-2.3.1"
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_is_said_that_was_not_so(name: str, rung: str) -> None:
     assert score(name, rung).problems == []
+
+
+@pytest.mark.parametrize("name", STARVED_STORIES)
+def test_beside_requests_nothing_is_said_that_was_not_so_on_a_starved_machine(name: str) -> None:
+    found = score(name, "5")
+    assert found.problems == []
+    assert (found.evictions.unknown, found.rebalances.unknown, found.triggers.unknown) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("name", SAMPLED_STORIES)

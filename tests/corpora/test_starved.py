@@ -12,7 +12,7 @@ import pytest
 
 from kardia.certainty import stands
 from kardia.tables import EVICTION_CAUSES
-from tests.support.stories import STARVED, Story, lanes_of, live, named, observe, standing
+from tests.support.stories import STARVED_BROKERS, Story, lanes_of, live, named, observe, standing
 
 READINGS = ("at once", "live", "with server.log", "server.log alone")
 
@@ -51,7 +51,7 @@ def judged(name: str, table: str, rows: list[dict[str, Any]]) -> list[dict[str, 
 
 
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("name", STARVED)
+@pytest.mark.parametrize("name", STARVED_BROKERS)
 def test_no_eviction_is_invented_and_what_was_said_for_sure_is_true(name: str, reading: str) -> None:
     true = true_ends(name)
     for row in judged(name, "members", named("members", rows_of(name, reading)["members"])):
@@ -65,7 +65,7 @@ def test_no_eviction_is_invented_and_what_was_said_for_sure_is_true(name: str, r
 
 
 @pytest.mark.parametrize("reading", ["with server.log", "server.log alone"])
-@pytest.mark.parametrize("name", STARVED)
+@pytest.mark.parametrize("name", STARVED_BROKERS)
 def test_with_server_log_every_eviction_stands_at_its_instant(name: str, reading: str) -> None:
     rows = judged(name, "members", standing("members", rows_of(name, reading)["members"]))
     said = {(row["group_id"], row["member_id"], row["ended_at_ms"]) for row in rows if row["certainty"] == "exact"}
@@ -73,7 +73,7 @@ def test_with_server_log_every_eviction_stands_at_its_instant(name: str, reading
 
 
 @pytest.mark.parametrize("reading", ["at once", "live"])
-@pytest.mark.parametrize("name", STARVED)
+@pytest.mark.parametrize("name", STARVED_BROKERS)
 def test_whoever_was_evicted_is_gone_by_requests_alone(name: str, reading: str) -> None:
     rows = judged(name, "members", standing("members", rows_of(name, reading)["members"]))
     ended = {(row["group_id"], row["member_id"]) for row in rows}
@@ -81,7 +81,7 @@ def test_whoever_was_evicted_is_gone_by_requests_alone(name: str, reading: str) 
 
 
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("name", STARVED)
+@pytest.mark.parametrize("name", STARVED_BROKERS)
 def test_no_prediction_came_true_by_a_dead_broker(name: str, reading: str) -> None:
     begin, end = down(name)
     for row in standing("predictions", rows_of(name, reading).get("predictions", [])):

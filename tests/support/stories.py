@@ -110,13 +110,17 @@ OLD_STORIES = (
 )
 """Of brokers 2.0 to 2.7, whose request log is text."""
 
-STARVED = (
+STARVED_BROKERS = (
     "n01_broker_kill-3.9.2",
     "d03_coordkill_classic-3.9.2",
     "d03_coordkill_modern-4.2.1",
     "d04_broker_frozen-4.4.0",
 )
 """Of brokers killed, or stopped, on a starved machine: what was done to the broker is in truth.jsonl, or in README."""
+
+STARVED_STORIES = ("d01_busy_s202-3.9.2", "d06_early_kill-4.4.0")
+"""On a machine whose load average was 8 and more, so that handlers were up to seconds late: twenty busy classic groups;
+members that were killed before their first heartbeat, of either protocol."""
 
 SAMPLED_STORIES = ("a01_changes-3.9.2", "a01_changes-4.4.0")
 """With the admin API sampled beside them, recorded by `tests/corpora/samples_recording.py`."""
