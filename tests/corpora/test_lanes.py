@@ -40,15 +40,8 @@ EVIDENCE: dict[str, dict[str, bool]] = {
 FEW = ("n01_broker_kill-3.9.2", "d01_kill_long-3.9.2", "d03_coordkill_classic-3.9.2")
 
 ALL = (
-    *STORIES,
-    *OUTAGES,
-    *OF_THREE,
-    *STARVED_BROKERS,
-    *STARVED_STORIES,
-    *MODERN_STORIES,
-    *OLD_STORIES,
-    *RECORDED_EPOCHS,
-    *SAMPLED_STORIES,
+    *(*STORIES, *OUTAGES, *OF_THREE, *STARVED_BROKERS, *STARVED_STORIES),
+    *(*MODERN_STORIES, *OLD_STORIES, *RECORDED_EPOCHS, *SAMPLED_STORIES),
 )
 
 
