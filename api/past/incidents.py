@@ -19,6 +19,9 @@ from api.present.standing import Standing
 from kardia.instants import to_rfc3339
 from kardia.tables import EVICTION_CAUSES, TABLES
 
+REFUSED = ["fenced", "static_id_asked_for"]
+"""Causes in the history of a member that was refused."""
+
 NAMED_MAX = 5
 """Members that are named of those that a group lost, the latest."""
 
@@ -38,13 +41,14 @@ class _Group:
     def __init__(self) -> None:
         self.ended: list[Any] = []
         self.rebalances: list[Any] = []
+        self.refused_at_ms: list[int] = []
         self.clients: dict[str, str | None] = {}
         """Member id -> client.id."""
 
 
 def incidents(readers: Mapping[str, TableReader], stretch: Stretch, max_rows: int) -> list[dict[str, Any]]:
     """Groups of which something is told, the worst first: those that lost most members against their will, then those
-    that rebalanced longest, then most often."""
+    whose members were refused most often, then those that rebalanced longest, then most often."""
     groups: dict[str, _Group] = {}
     for row in _standing(readers["members"], stretch, "known_at_ms", "joined_at_ms", max_rows):
         group = groups.setdefault(row.group_id, _Group())
@@ -54,23 +58,30 @@ def incidents(readers: Mapping[str, TableReader], stretch: Stretch, max_rows: in
     for row in _standing(readers["rebalances"], stretch, "known_at_ms", "started_at_ms", max_rows):
         if row.completed_at_ms is None or stretch.from_ms is None or row.completed_at_ms >= stretch.from_ms:
             groups.setdefault(row.group_id, _Group()).rebalances.append(row)
+    for group_id, at_ms in _refusals(readers["transitions"], stretch, max_rows):
+        groups.setdefault(group_id, _Group()).refused_at_ms.append(at_ms)
     found = [
         _told(stretch.cluster_id, group_id, group)
         for group_id, group in groups.items()
-        if group.ended or group.rebalances
+        if group.ended or group.rebalances or group.refused_at_ms
     ]
-    found.sort(key=lambda one: (-one["evictions"], -one["rebalancing_ms"], -one["rebalances"], one["group_id"]))
+    found.sort(key=_worst)
     return found
+
+
+def _worst(one: dict[str, Any]) -> tuple[Any, ...]:
+    return -one["evictions"], -one["refusals"], -(one["rebalancing_ms"] or 0), -one["rebalances"], one["group_id"]
 
 
 def _told(cluster_id: str, group_id: str, group: _Group) -> dict[str, Any]:
     group.ended.sort(key=lambda row: (row.ended_at_ms, row.member_id))
     evicted = [row for row in group.ended if row.end_cause in EVICTION_CAUSES]
-    lasted = {id(row): row.completed_at_ms - row.started_at_ms for row in group.rebalances if row.completed_at_ms}
+    lasted = {id(row): row.completed_at_ms - row.started_at_ms for row in group.rebalances if _has_length(row)}
     longest = max(group.rebalances, key=lambda row: lasted.get(id(row), -1), default=None)
     if longest is not None and id(longest) not in lasted:
         longest = None
     instants = [row.ended_at_ms for row in group.ended] + [row.started_at_ms for row in group.rebalances]
+    instants += group.refused_at_ms
     return {
         "href": answers.group_href(cluster_id, group_id),
         "group_id": group_id,
@@ -92,11 +103,17 @@ def _told(cluster_id: str, group_id: str, group: _Group) -> dict[str, Any]:
             }
             for row in evicted[-NAMED_MAX:]
         ],
+        "refusals": len(group.refused_at_ms),
         "rebalances": len(group.rebalances),
-        "rebalancing_ms": sum(lasted.values()),
+        "rebalancing_ms": sum(lasted.values()) if lasted else None,
         "triggers": dict(Counter(row.trigger for row in group.rebalances).most_common()),
         "longest": None if longest is None else _longest(longest, lasted[id(longest)], group.clients),
     }
+
+
+def _has_length(row: Any) -> bool:
+    """Whether both ends of a rebalance were read."""
+    return row.completed_at_ms is not None and not row.began_unseen
 
 
 def _longest(row: Any, duration_ms: int, clients: Mapping[str, str | None]) -> dict[str, Any]:
@@ -111,6 +128,29 @@ def _longest(row: Any, duration_ms: int, clients: Mapping[str, str | None]) -> d
         "waited_for_client_id": None if waited is None else clients.get(waited["member_id"]),
         "waited_ms": None if waited is None else waited["waited_ms"],
     }
+
+
+def _refusals(reader: TableReader, stretch: Stretch, max_rows: int) -> list[tuple[str, int]]:
+    """Group and instant of each refusal: history is append-only, so every row counts."""
+    where = (
+        (ds.field("cluster_id") == stretch.cluster_id)
+        & (ds.field("batch_id") <= stretch.batch_id)
+        & ds.field("cause").isin(REFUSED)
+    )
+    files = []
+    for at_ms, sign in ((stretch.from_ms, ">="), (stretch.to_ms, "<")):
+        if at_ms is not None:
+            where &= ds.field("at_ms") >= at_ms if sign == ">=" else ds.field("at_ms") < at_ms
+            files.append(Bound("at_ms", sign, at_ms))
+
+    def take(chunks: Iterator[pa.Table]) -> list[tuple[str, int]]:
+        found: list[tuple[str, int]] = []
+        for chunk in chunks:
+            bounded(len(found) + chunk.num_rows, max_rows, reader.name)
+            found += [(row.group_id, row.at_ms) for row in reader.rows(chunk)]
+        return found
+
+    return reader.scan(where, files, take)
 
 
 def _within(at_ms: int, stretch: Stretch) -> bool:

@@ -16,7 +16,7 @@ from kardia.instants import to_rfc3339
 
 router = router_of("history")
 
-NEEDS = ("members", "rebalances")
+NEEDS = ("members", "rebalances", "transitions")
 
 
 @router.get(

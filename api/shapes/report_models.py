@@ -277,7 +277,8 @@ class GroupIncidents(Answer):
     ends: dict[str, int] = Field(description="ended memberships by cause")
     evicted: list[Lost] = Field(description="the latest of those it lost against their will, in order of time")
     rebalances: int = Field(description="rebalances that began or lasted in it")
-    rebalancing_ms: int = Field(description="what those that are over lasted, together")
+    rebalancing_ms: int | None = Field(description="what those of known length lasted, together; null if there is none")
+    refusals: int = Field(description="how often a member was fenced, or told that its static id is another one's")
     triggers: dict[str, int] = Field(description="rebalances by what began them")
     longest: Longest | None = Field(description="of those that are over")
 

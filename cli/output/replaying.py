@@ -13,6 +13,7 @@ from rich.table import Table
 from ingest.archives.found import Archives
 from kardia.locations import Folder
 from kardia.observe import ObserverSettings
+from kardia.story import words
 from spark_jobs.errors import InputFileError
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, Told, replay
@@ -115,6 +116,7 @@ def run_replay(
             summary = replay(inputs, tables, factory, workers=workers, append=append, overwrite=overwrite, told=told)
         bar.update(task, completed=bar.tasks[0].total or 1)
     _show(Console(), summary, tables, time.monotonic() - started, every_s)
+    _show_next(Console(soft_wrap=True, highlight=False, markup=False), summary, tables, zone)
     if summary.lines and summary.events <= summary.rejected:
         refused = "".join(f"; {one.lines:,} were rejected as {one.reason}" for one in summary.refused[:3])
         named = [expected for option, expected in ((request_logs, _REQUESTS), (server_logs, _SENTENCES)) if option]
@@ -180,6 +182,18 @@ def _bar(console: Console) -> Progress:
         console=console,
         transient=not console.is_terminal,
     )
+
+
+def _show_next(console: Console, summary: Summary, tables: Folder, zone: str) -> None:
+    """From when to when the logs are, in which zone their stamps were read, and what to ask now."""
+    if summary.span_ms is not None:
+        first, last = (words.instant(int(at_ms)) for at_ms in summary.span_ms)
+        console.print(
+            f"The logs are from {first} to {last}; stamps without a zone were read as {zone}"
+            + (" (--log-timezone is the brokers')." if zone == "UTC" else ".")
+        )
+    if summary.groups:
+        console.print(f"Next: kardia incident --tables {tables}")
 
 
 def _show(console: Console, summary: Summary, tables: Folder, seconds: float, every_s: float) -> None:

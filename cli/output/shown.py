@@ -80,12 +80,15 @@ def groups_of_archive(rows: list[Answer], more: bool, gone_through: dict[str, An
     table = _table("GROUP", "EVICTED", "OTHER ENDS", "REBALANCES", "REBALANCING", "MEMBERS", "STATE")
     table.add_column(_unit_heading(row["protocols"] for row in rows), justify="right", no_wrap=True)
     table.add_column("LAST REBALANCE", no_wrap=True)
+    lowered = any(row["rung"] < REQUEST_LOG_RUNG for row in rows)
+    if lowered:
+        table.add_column("RUNG", justify="right", no_wrap=True)
     for row in rows:
         last, one = row["last_rebalance"], gone_through.get(row["group_id"])
         evicted, ends, rebalances, lasted = (
             (one["evictions"], sum(one["ends"].values()), one["rebalances"], one["rebalancing_ms"])
             if one is not None
-            else (0, 0, 0, 0)
+            else (0, 0, 0, None)
         )
         table.add_row(
             _name(row["group_id"]),
@@ -97,6 +100,7 @@ def groups_of_archive(rows: list[Answer], more: bool, gone_through: dict[str, An
             _name(row["state"]),
             _number(row["generation_id"]),
             Text("-" if last is None else f"{words.instant(last['started_at_ms'])} {words.name(last['trigger'])}"),
+            *([_number(row["rung"])] if lowered else []),
         )
     return Pile(table, Text("There are more; --search, --state and --limit choose.", style="dim")) if more else table
 
@@ -141,8 +145,8 @@ def evidence(found: Answer) -> Text:
     """On which rung of evidence a group stands, and what cannot be asked there; nothing where all can."""
     lacking = [one for one in found["questions"] if one["answered"] != "yes"]
     if not lacking:
-        return Text(f"Read of its broker: {found['read']}.", style="dim")
-    text = f"Read of its broker: {found['read']} (rung {found['rung']} of 6)."
+        return Text(f"Evidence: {found['read']}.", style="dim")
+    text = f"Evidence: {found['read']} (level {found['rung']} of 6)."
     for needs in dict.fromkeys(one["needs"] for one in lacking):
         asked = ", ".join(
             f"“{one['question']}”" + " (in part)" * (one["answered"] == "partly")
@@ -306,10 +310,10 @@ def history(rows: list[Answer], more: bool, spoken: Sequence[str] = ()) -> Rende
     return Pile(table, Text("There are earlier ones; --to and --limit choose.", style="dim")) if more else table
 
 
-def rejected(rows: list[Answer], more: bool) -> RenderableType:
-    """Lines that could not be understood, one per line, the latest first."""
+def rejected(rows: list[Answer], more: bool, *, of_all: bool) -> RenderableType:
+    """Lines that could not be understood, one per line, the latest first; `of_all`: no part of them was asked for."""
     if not rows:
-        return Text("There is no such line in the tables.")
+        return Text("All lines were understood." if of_all else "There is no such line.")
     table = _table("AT", "REASON", "WHERE", "EXPECTED", "THE LINE BEGINS")
     for row in rows:
         table.add_row(

@@ -36,7 +36,11 @@ def rejected(
 ) -> None:
     """List the lines of the logs that could not be understood: which, where, what was expected, how each begins."""
     with asking("rejected", tables, api, token_file, cluster, timezone) as questions:
+        from functools import partial
+
         from cli.output import shown
 
         from_ms, to_ms = range_options(questions, from_, to)
-        print_rows(output, "rejected", questions.rejected(from_ms, to_ms, reason, limit), shown.rejected)
+        of_all = from_ms is None and to_ms is None and reason is None
+        found = questions.rejected(from_ms, to_ms, reason, limit)
+        print_rows(output, "rejected", found, partial(shown.rejected, of_all=of_all))

@@ -59,6 +59,6 @@ def why(
         told = story.why(questions.material(group, at_ms, None, events=evidence), at_ms=at_ms)
         if output is TextOutput.TEXT:
             show(stdout(), told, with_evidence=evidence)
-            show_rung(stdout(), questions.evidence(group))
+            show_rung(stdout(), questions.evidence(group), briefly=True)
         else:
             print_as(output, told.as_json())

@@ -91,7 +91,7 @@ def findings(read: Read, looked: Looked, switch_on: Sequence[str] = ()) -> list[
     found = [_finding(one, looked, tuple(switch_on) if takes and one is takes[-1] else ()) for one in asked]
     commands = _commands(read, looked)
     if commands:
-        sentence = f"With what was found ({RUNGS[read.rung]}: rung {read.rung} of {max(RUNGS)}):"
+        sentence = f"With what was found ({RUNGS[read.rung]}: level {read.rung} of {max(RUNGS)}):"
         found.append(Finding(Level.NOTE, NOW, sentence, commands))
     return found
 

@@ -94,6 +94,18 @@ def _expected(material: Material, row: Row) -> str:
     return f"Warning about {who}: its {TIMEOUTS[row['kind']]} would be over at {deadline}, in {words.span(left_ms)}"
 
 
+_ENDED = {
+    "left": "it left",
+    "poll_timeout": "its application had not polled in time",
+    "session_expired": "its session expired",
+    "rebalance_timeout": "it had not rejoined in time",
+    "static_replaced": "another process took its seat",
+    "removed_by_admin": "an administrator removed it",
+    "fenced": "it was fenced",
+}
+"""How a membership ended before a deadline of it came."""
+
+
 def _one(material: Material, row: Row) -> Sentence:
     at_ms = row["predicted_at_ms"]
     if row["outcome"] == "unknown":
@@ -103,11 +115,12 @@ def _one(material: Material, row: Row) -> Sentence:
     else:
         heard = words.clock(row["outcome_at_ms"], at_ms)
         life = material.life_at(row["member_id"], at_ms)
-        went = life is not None and life["ended_at_ms"] == row["outcome_at_ms"]
         sign = _SIGNS[row["kind"]]
         if row["kind"] == "rebalance" and life is not None and spoken.has_epochs(life["protocol"]):
             sign = f"it gave its {spoken.piece(life['protocol'])}s up"
-        after = f"It did not strike: {'it went first,' if went else sign} at {heard}"
+        if life is not None and life["ended_at_ms"] == row["outcome_at_ms"]:
+            sign = _ENDED.get(life["end_cause"], "its membership ended")
+        after = f"It did not strike: {sign} at {heard}"
     text = f"{_expected(material, row)}. {after}."
     return Sentence(at_ms, "predicted", text, row["certainty"], (row["member_id"],), evidence.of_row("predictions"))
 

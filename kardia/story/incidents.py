@@ -64,8 +64,11 @@ def _counts(one: Answer) -> Iterator[str]:
     for cause, count in one["ends"].items():
         if cause not in _CAUSES:
             yield f"{count} {_OTHER_ENDS.get(cause, cause)}"
+    if one["refusals"]:
+        yield words.count(one["refusals"], "refusal") + " of a static id"
     if one["rebalances"]:
-        together = f", {words.span(one['rebalancing_ms'])} in all" if one["rebalances"] > 1 else ""
+        is_sum = one["rebalances"] > 1 and one["rebalancing_ms"] is not None
+        together = f", {words.span(one['rebalancing_ms'])} in all" if is_sum else ""
         yield words.count(one["rebalances"], "rebalance") + together
 
 

@@ -36,17 +36,17 @@ def began_unseen(row: Row) -> bool:
 
 
 def length(row: Row) -> str:
-    """How long a rebalance lasted that is over, with its phases where they are known: behind "was over"."""
+    """How long a rebalance lasted that is over, with its phases where they are known: behind its subject."""
     began_ms, joined_ms, over_ms = row["started_at_ms"], row["joined_at_ms"], row["completed_at_ms"]
     early_ms, late_ms = row["at_bound_ms"], row["completed_bound_ms"]
     sync = "" if joined_ms is None else f"sync phase {_between(over_ms - joined_ms, 0, late_ms)}"
     if began_unseen(row):
-        return f" ({words.clauses((sync, 'when it had begun was not read'))})"
+        return f"was over ({words.clauses((sync, 'when it had begun was not read'))})"
     lasted = _between(over_ms - began_ms, early_ms, late_ms)
     if joined_ms is None:
-        return f" after {lasted}"
+        return f"took {lasted}"
     join = _between(joined_ms - began_ms, early_ms, late_ms if joined_ms == over_ms else 0)
-    return f" after {lasted} (join phase {join}, {sync})"
+    return f"took {lasted} (join phase {join}, {sync})"
 
 
 def _between(length_ms: int, early_ms: int | None, late_ms: int | None) -> str:

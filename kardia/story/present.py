@@ -354,11 +354,7 @@ def limits(material: Material, asked_ms: int | None) -> list[Sentence]:
     elif asked_ms is not None and asked_ms > reached_ms:
         found.append(f"Nothing is known beyond {words.instant(reached_ms)}: this ends there.")
     elif material.stale and (asked_ms is None or asked_ms == reached_ms):
-        age = f", {words.span(max(0, material.now_ms - reached_ms))} ago," if material.now_ms is not None else ""
-        found.append(
-            f"Everything logged up to {words.instant(reached_ms)}{age} is in the tables; what came later is not, or "
-            "not all of it."
-        )
+        found.append(f"The logs were read up to {words.instant(reached_ms)}.")
     if material.gaps:
         found.append(
             f"The logs of this cluster had {words.count(material.gaps, 'gap')}: silence in a gap says nothing."

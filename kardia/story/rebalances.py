@@ -93,13 +93,13 @@ def ended(material: Material, row: Row) -> Sentence | None:
     if has_epochs(row):
         came = "members" if many is None else words.count(many, "member")
         text = (
-            f"The rebalance was over after {words.span(at_ms - began_ms)}: {came} had come to epoch "
+            f"The rebalance took {words.span(at_ms - began_ms)}: {came} had come to epoch "
             f"{row['generation_after']}.{lasted.waited(material, row)}{_moved(row)}"
         )
         return Sentence(at_ms, "rebalance_ended", text, row["certainty"], member_ids, evidence.of_row("rebalances"))
     with_members = "" if many is None else f" with {words.count(many, 'member')}"
     text = (
-        f"The rebalance was over{lasted.length(row)}: generation {row['generation_after']}{with_members}"
+        f"The rebalance {lasted.length(row)}: generation {row['generation_after']}{with_members}"
         f"{_chosen(material, row)}.{lasted.waited(material, row)}{lasted.cost(row)}{_slow(row)}"
     )
     completing = None if joined_ms is None else material.transition(joined_ms, "CompletingRebalance")

@@ -90,7 +90,7 @@ def _sentences(found: Iterable[Answer]) -> list[str]:
 
 def _evidence(found: Answer) -> str:
     """What was read, and what it leaves open: our own words, so they stand outside of a block."""
-    parts = [f"Read of its broker now: {found['read']} (rung {found['rung']} of 6)."]
+    parts = [f"Evidence now: {found['read']} (level {found['rung']} of 6)."]
     parts += [
         f"“{one['question']}” {'in part' if one['answered'] == 'partly' else 'cannot be answered'}: {one['needs']}."
         for one in found["questions"]

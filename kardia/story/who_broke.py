@@ -102,7 +102,7 @@ def _coordinator_moved(_life: Row, signs: dict[str, int], at_ms: int) -> str:
 def _unknown(life: Row, signs: dict[str, int], at_ms: int) -> str:
     why = []
     if signs.get("log_silent_ms"):
-        why.append(f"the broker logged nothing at all for {words.span(signs['log_silent_ms'])}")
+        why.append(f"the broker itself wrote no log for {words.span(signs['log_silent_ms'])}")
     if signs.get("broker_ms"):
         why.append(f"the broker took up to {words.span(signs['broker_ms'])} for a request")
     if signs.get("throttle_ms"):
@@ -111,7 +111,7 @@ def _unknown(life: Row, signs: dict[str, int], at_ms: int) -> str:
         loaded = _clock(signs, "loaded_at_ms", at_ms)
         why.append(f"a coordinator loaded the group at {loaded}, and nobody was heard after it")
     yet = " yet" if life["certainty"] == "provisional" else ""
-    return f"Who broke it cannot be told{yet}{': ' if why else ''}{words.listing(why)}."
+    return f"Cause unknown{yet}: {words.listing(why)}." if why else f"Who broke it is not known{yet}."
 
 
 _VERDICTS = {

@@ -109,6 +109,12 @@ class Portions:
         self._learned.extend(learned)
         self._waiting.sort(key=lambda piece: piece.first_at_ms)
 
+    def span(self) -> tuple[float, float] | None:
+        """Stamps of the first and the last line of all that was read, epoch ms; None if nothing has one."""
+        if not self._broker_first_ms:
+            return None
+        return min(self._broker_first_ms.values()), max(self._broker_last_ms.values())
+
     def ready(self, coming: Sequence[tuple[str, float]]) -> Iterator[Portion]:
         """Portions that can be fed now; `coming` is source and first stamp of everything not parsed yet."""
         drain = not coming

@@ -294,6 +294,7 @@ class _Run:
             while self._flights and not self._flights[0].missing:
                 self._commit(self._flights.popleft())
                 self._ask()
+        self._summary.span_ms = self._portions.span()
         return self._summary
 
     def _ask(self) -> None:

@@ -92,7 +92,7 @@ def test_the_api_the_metrics_and_the_command_line_say_the_rung(folder: Path, run
     assert evidence.rung == rung
     assert {one["group_id"]: one["rung"] for one in listed["groups"]}["g04"] == rung
     assert [one["evidence"] for one in about] == [answer["evidence"]] * 2
-    assert f"(rung {rung} of 6)" in report
+    assert f"(level {rung} of 6)" in report
     assert (evidence.questions[3].question, evidence.questions[3].answered == "yes") == ("who is next?", rung == 6)
     shown = re.search(r'kardia_group_evidence_rung\{cluster="c04",group="g04"\} (\S+)', series)
     assert shown is not None
@@ -106,7 +106,7 @@ def test_the_api_the_metrics_and_the_command_line_say_the_rung(folder: Path, run
     life = next((row for row in about[0]["members"]), None)
     if life is not None:
         told = kardia("member", "g04", life["member_id"], "--tables", str(tables))
-        assert (f"(rung {rung} of 6)" in told) is (rung < 5)
+        assert (f"(level {rung} of 6)" in told) is (rung < 5)
         assert "- -" not in told
     assert ("RUNG" in kardia("groups", "--tables", str(tables))) is (rung < 5)
 
@@ -132,7 +132,8 @@ def test_a_story_of_samples_says_bounds_and_what_it_cannot_know(folder: Path) ->
     assert "left or was evicted: which is unknown, needs server.log or the request log." in told
     assert "(Not sure: the evidence is missing.)" in told
     assert "timers of a broker may fire late" not in told
-    assert "“why did it rebalance?”" in kardia("why", "g04", "--tables", str(tables_of(1, folder)))
+    assert "“why did it rebalance?”" in kardia("explain", "g04", "--tables", str(tables_of(1, folder)))
+    assert "`kardia group` says what more would tell." in kardia("why", "g04", "--tables", str(tables_of(1, folder)))
 
 
 @pytest.mark.parametrize(

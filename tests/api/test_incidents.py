@@ -18,7 +18,8 @@ def api(tables: Tables, serve: Serve) -> Api:
     tables.create()
     tables.batch(
         0,
-        *(transition(group, 1, "Stable") for group in ("bad", "slow", "calm")),
+        *(transition(group, 1, "Stable") for group in ("bad", "slow", "calm", "shut")),
+        transition("shut", 2, "Absent", cause="fenced", entity="member", member_id="x", at_ms=NOW_MS - 1_000),
         member("calm", "c"),
         member("slow", "s", client_id="slow-1"),
         member("bad", "a", ended_at_ms=NOW_MS - 5_000, end_cause="session_expired"),
@@ -46,9 +47,10 @@ def told(api: Api, **parameters: Any) -> dict[str, dict[str, Any]]:
 
 def test_the_worst_group_is_first_and_what_was_corrected_does_not_count(api: Api) -> None:
     answer = api.get(PATH)
-    assert [one["group_id"] for one in answer["incidents"]] == ["bad", "slow"]
-    assert (answer["groups_known"], answer["left_off"]) == (3, 0)
-    bad, slow = answer["incidents"]
+    assert [one["group_id"] for one in answer["incidents"]] == ["bad", "shut", "slow"]
+    assert (answer["groups_known"], answer["left_off"]) == (4, 0)
+    bad, shut, slow = answer["incidents"]
+    assert (shut["refusals"], shut["rebalances"], shut["rebalancing_ms"]) == (1, 0, None)
     assert (bad["evictions"], bad["ends"], bad["rebalances"]) == (1, {"session_expired": 1, "left": 1}, 1)
     assert [one["member_id"] for one in bad["evicted"]] == ["a"]
     assert (slow["rebalancing_ms"], slow["longest"]["waited_for_client_id"]) == (7_000, "slow-1")
@@ -56,7 +58,7 @@ def test_the_worst_group_is_first_and_what_was_corrected_does_not_count(api: Api
 
 def test_a_stretch_has_what_ended_or_lasted_in_it(api: Api) -> None:
     late = told(api, **{"from": NOW_MS - 3_500})
-    assert set(late) == {"bad", "slow"}, "a rebalance that lasts into it counts"
+    assert set(late) == {"bad", "slow", "shut"}, "a rebalance that lasts into it counts"
     assert (late["bad"]["evictions"], late["bad"]["rebalances"]) == (0, 0)
     assert set(told(api, to=NOW_MS - 4_500)) == {"bad", "slow"}
     assert told(api, to=NOW_MS - 4_500)["bad"]["rebalances"] == 0
@@ -65,4 +67,4 @@ def test_a_stretch_has_what_ended_or_lasted_in_it(api: Api) -> None:
 def test_what_is_beyond_the_limit_is_counted(api: Api) -> None:
     answer = api.get(PATH, limit=1)
     assert [one["group_id"] for one in answer["incidents"]] == ["bad"]
-    assert answer["left_off"] == 1
+    assert answer["left_off"] == 2

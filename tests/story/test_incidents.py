@@ -11,7 +11,15 @@ from tests.story.conftest import kardia
 
 def one(**given: Any) -> dict[str, Any]:
     """A group of which nothing is told but what is given."""
-    return {"group_id": "g", "evictions": 0, "ends": {}, "evicted": [], "rebalances": 0, "longest": None} | given
+    return {
+        "group_id": "g",
+        "evictions": 0,
+        "ends": {},
+        "evicted": [],
+        "rebalances": 0,
+        "refusals": 0,
+        "longest": None,
+    } | given
 
 
 def test_a_group_is_told_in_counts_then_whom_it_lost_then_its_longest_rebalance() -> None:

@@ -223,7 +223,7 @@ def test_the_commands_at_the_end_lead_to_an_answer(kafka: Broker, tmp_path: Path
     options = ["doctor", "--bootstrap-server", kafka.bootstrap, "--server-log", str(kafka.server_log), "-o", "json"]
     findings = json.loads(CliRunner().invoke(app, options).stdout)
     [now] = [finding for finding in findings if finding["subject"] == answerable.NOW]
-    assert "rung 4 of 6" in now["sentence"]
+    assert "level 4 of 6" in now["sentence"]
     for line in now["remedy"]:
         words = shlex.split(line.replace("GROUP", "doctors"))[1:]
         placed = [str(tmp_path / word) if word in ("offsets.jsonl", answerable.TABLES) else word for word in words]
