@@ -53,6 +53,7 @@ from api.routes import (
     rejected,
     runbooks,
     service,
+    why,
 )
 from api.settings import ApiSettings
 from api.shapes.described import cached
@@ -77,6 +78,7 @@ ROUTES = (
     diff,
     incident,
     incidents,
+    why,
     lag,
     pulse,
     chart_rows,

@@ -20,7 +20,8 @@ SHOWN = (*STATUSES, AWAITED, UNSEEN)
 
 SHOWN_MEANING = (
     "the status as pictures show it: `awaited` if a rebalance waits for it; `unseen`, and not overdue, if it is silent "
-    "while the group prepares a rebalance: it waits in its JoinGroup, which is logged when it is answered, or is gone"
+    "while the group prepares a rebalance: it waits in its JoinGroup, which is logged when it is answered, or is gone; "
+    "`late`, and not ok, if one of its timeouts is predicted to pass"
 )
 
 STATUS_SEVERITY = {

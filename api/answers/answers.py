@@ -24,7 +24,7 @@ from kardia.tables import STATUSES, TABLES
 
 API = "/api/v1"
 
-LINKS = ("members", "rebalances", "history", "evictions", "disagreements", "diff", "incident", "lag")
+LINKS = ("members", "rebalances", "history", "evictions", "disagreements", "diff", "incident", "why", "lag")
 """What is below a group, and needs no parameter."""
 
 STATUS_SEVERITY = {
@@ -78,7 +78,7 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
         "href": member_href(row.cluster_id, row.group_id, member_id),
         **columns("members", row),
         "status": status,
-        "shown": present.shown_of(view, member_id) if is_present else status,
+        "shown": view.shown_of(member_id) if is_present else status,
         "or_later": "" if row.ended_at_ms is None else or_later(row.at_bound_ms),
         "reasons": reasons,
         "health_at_ms": health and health.at_ms,

@@ -12,7 +12,6 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from api.answers import answers, roster
-from api.present import present
 from api.present.current import ClusterView, GroupView
 from api.present.freshness import Freshness
 from api.present.health import is_known
@@ -106,7 +105,7 @@ def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str
         "is_least": is_least,
         "remaining_ms": answers.remaining_ms(one.deadline_at_ms, freshness, is_least=is_least),
         "status": row.status,
-        "shown": present.shown_of(view, one.member_id),
+        "shown": view.shown_of(one.member_id),
         "certainty": sure,
         "health_at_ms": row.at_ms,
         "health_at": to_rfc3339(row.at_ms),

@@ -120,8 +120,8 @@ def report(rows: Rows, asked: Asked, freshness: Freshness, ledger: Mapping[str, 
     ended.sort(key=lambda row: (row.ended_at_ms, row.member_id))
     evicted = [row for row in ended if row.end_cause in EVICTION_CAUSES]
     foretold = [row for row in rows.predictions if _touches(row.predicted_at_ms, row.outcome_at_ms, asked)]
-    material = _material(rows, asked, freshness, ledger)
-    told = story.explain(material, from_ms=asked.from_ms, to_ms=asked.to_ms, sentences_max=asked.limit)
+    known = material(rows, asked, freshness, ledger)
+    told = story.explain(known, from_ms=asked.from_ms, to_ms=asked.to_ms, sentences_max=asked.limit)
     findings = lint(
         _mappings(lives),
         _mappings(inside),
@@ -146,7 +146,7 @@ def report(rows: Rows, asked: Asked, freshness: Freshness, ledger: Mapping[str, 
         "deadlines": [answers.health(row, rows.health.settled) for row in latest("deadlines", _present(rows, asked))],
         "settings": [answers.columns("members", row, SETTINGS) for row in latest("settings", lives)],
         "lint": [finding.as_json() for finding in findings],
-        "migration": migrations.told(material, asked.from_ms, asked.to_ms, asked.limit),
+        "migration": migrations.told(known, asked.from_ms, asked.to_ms, asked.limit),
         "left_off": left_off,
     }
 
@@ -162,7 +162,8 @@ def _present(rows: Rows, asked: Asked) -> list[Any]:
     return sorted(found, key=lambda row: (-(row.session_deadline_at_ms or 1 << 62), row.member_id))
 
 
-def _material(rows: Rows, asked: Asked, freshness: Freshness, ledger: Mapping[str, int]) -> story.Material:
+def material(rows: Rows, asked: Asked, freshness: Freshness, ledger: Mapping[str, int]) -> story.Material:
+    """What a story is told from."""
     cuts = [
         getattr(found[0], column)
         for found, column in (

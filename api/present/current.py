@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from api.present.bloom_filter import BloomFilter
 from api.present.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBALANCE_BOUNDS_MS, Distribution
 from api.present.freshness import BESIDE_BROKERS, Reach
+from api.present.health import shown_as
 from api.present.lagging import Lags
 from api.present.standing import IS_CLOSED, Standing
 from api.present.tally import Tally, Told, counted, told
@@ -182,7 +183,28 @@ class GroupView:
 
     def shown_by_status(self) -> Counter[str]:
         """Present members by shown status."""
-        return self.remembered("shown", lambda view: view._with_those_unheard_of(view.tally().shown()))
+        return self.remembered("shown", lambda view: view._shown())
+
+    def shown_of(self, member_id: str) -> str:
+        """Status of a present member as it is shown; unknown until its first health row. A member whose timeout is
+        predicted to pass is not ok: the prediction is younger than a row that says so."""
+        row = self.health.get(member_id)
+        if row is None:
+            return "unknown"
+        word = shown_as(row)
+        return "late" if word == "ok" and self._is_predicted(member_id) else word
+
+    def _is_predicted(self, member_id: str) -> bool:
+        return any(predicted_id == member_id for predicted_id, _ in self.predictions)
+
+    def _shown(self) -> Counter[str]:
+        found = self._with_those_unheard_of(self.tally().shown())
+        for member_id in {member_id for member_id, _ in self.predictions if member_id in self.health}:
+            was, word = shown_as(self.health[member_id]), self.shown_of(member_id)
+            if was != word:
+                found.subtract((was,))
+                found[word] += 1
+        return found
 
     def certainties(self) -> Counter[str]:
         """Present members by how sure it is what is said of their health."""

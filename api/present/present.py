@@ -18,12 +18,6 @@ IN_DANGER = ("imminent", "overdue", AWAITED)
 """Shown statuses of a member that loses its membership, or holds a rebalance up, unless something comes of it."""
 
 
-def shown_of(view: GroupView, member_id: str) -> str:
-    """The same of a present member; unknown before its first health row."""
-    row = view.health.get(member_id)
-    return "unknown" if row is None else shown_as(row)
-
-
 def worst(statuses: Iterable[str]) -> str | None:
     """The worst of some shown statuses; None for none."""
     return max(statuses, key=lambda status: STATUS_SEVERITY[status], default=None)
@@ -31,7 +25,7 @@ def worst(statuses: Iterable[str]) -> str | None:
 
 def shown_now(view: GroupView, member_id: str, freshness: Freshness) -> str:
     """What may be said of it now."""
-    return "unknown" if freshness.stale else shown_of(view, member_id)
+    return "unknown" if freshness.stale else view.shown_of(member_id)
 
 
 def state_now(view: GroupView, freshness: Freshness) -> str:

@@ -39,6 +39,7 @@ def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
             "open_rebalances": f"{href}/open-rebalances",
             "rejected": f"{href}/rejected",
             "disagreements": f"{href}/disagreements",
+            "incidents": f"{href}/incidents",
         },
     }
 

@@ -239,6 +239,19 @@ Incident = shape(
 )
 
 
+Why = shape(
+    "Why",
+    Fresh,
+    {
+        "group": (GroupOf, ...),
+        "at_ms": (int | None, ...),
+        "at": (str | None, ...),
+        "sentences": (list[Sentence], Field(description="in order of time; the last says how the group stood")),
+    },
+    "The last rebalance or eviction of a group in sentences.",
+)
+
+
 class Lost(Answer):
     """A member that was taken away from its group."""
 

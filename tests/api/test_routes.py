@@ -104,6 +104,7 @@ SHAPES: dict[str, Any] = {
     "/api/v1/boards/clusters/demo/groups/orders/members/weak": board_models.MemberBoard,
     "/api/v1/boards/clusters/demo/groups/orders/members/gone": board_models.MemberBoard,
     f"{GROUP}/incident": report_models.Incident,
+    f"{GROUP}/why": report_models.Why,
     "/api/v1/clusters/demo/incidents": report_models.Incidents,
     f"{GROUP}/diff": report_models.Difference,
     "/api/v1/clusters/demo/next-evictions": report_models.NextEvictions,
