@@ -40,7 +40,8 @@ async def why(request: ApiRequest) -> Response:
     newest_ms = cluster.reach.newest_ms or freshness.now_ms
     to_ms = (newest_ms if at_ms is None else at_ms) + 1
     end_ms = to_ms if freshness.complete_as_of_ms is None else min(to_ms, freshness.complete_as_of_ms)
-    asked = Asked(cluster_id, group_id, 0, to_ms, end_ms, archive.Knowledge(freshness.batch_id, None), ROWS_MAX)
+    knowledge = archive.Knowledge(freshness.batch_id, None)
+    asked = Asked(cluster_id, group_id, to_ms, to_ms, end_ms, knowledge, ROWS_MAX)  # no samples: nobody looks for lint
 
     def told() -> story.Story:
         rows = read(store.readers, store.settings, asked)

@@ -1,4 +1,4 @@
-"""The route `why` tells what the terminal tells, now and of an instant of the past; who is predicted to go is not ok."""
+"""The route `why` tells what the terminal tells, now and of an instant; who is predicted to go is not ok."""
 
 from __future__ import annotations
 
