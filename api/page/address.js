@@ -21,6 +21,11 @@ export function at(hash, atMs) {
   return `#${path}${path.includes("?") ? "&" : "?"}at=${new Date(atMs).toISOString()}`;
 }
 
+/** The address of the page about an object of the API, at an instant; null: now. */
+export function to(href, atMs = null) {
+  return at(`#${href.replace("/api/v1", "")}`, atMs);
+}
+
 function parts(hash) {
   const text = hash.replace(/^#/, "");
   const cut = text.indexOf("?");

@@ -2,6 +2,7 @@
 // Pure: answers of the API in, values out; no DOM, no clock.
 
 import { assignmentOf } from "./assignment.js";
+import { shortId } from "./words.js";
 
 const CAUSES = [
   "session_expired", "left", "poll_timeout", "rebalance_timeout", "sync_timeout", "join_timeout", "static_replaced",
@@ -27,6 +28,7 @@ export async function load(ask, links, fromMs, toMs) {
   ]);
   return {
     lanes: lanes(pulse.members, [...ended.evictions, ...present.members]),
+    everybody: [...pulse.members, ...ended.evictions, ...present.members],
     rebalances: rebalances.rebalances,
     archivedToMs: pulse.archived_to_ms,
     reachedMs: pulse.freshness.complete_as_of_ms,
@@ -56,6 +58,13 @@ function lanes(pulses, lives) {
 
 export function nameOf(member) {
   return member.group_instance_id || member.client_id || member.member_id;
+}
+
+/** What tells a member from others of these that have its name, ` (6f6050d6)`; nothing where the name does. */
+export function tellApart(members) {
+  const ids = new Map();
+  for (const one of members) ids.set(nameOf(one), (ids.get(nameOf(one)) ?? new Set()).add(one.member_id));
+  return (name, memberId) => ((ids.get(name)?.size ?? 0) > 1 ? ` (${shortId(memberId)})` : "");
 }
 
 /** Whether an end took the membership away from one that had not asked to go. */
@@ -91,7 +100,7 @@ export function standing(lane, atMs, archivedToMs) {
   const poll = within(after, "poll", atMs) ?? { atMs: sample.poll_deadline_at_ms, isLeast: sample.at_ms < atMs };
   return {
     present: true,
-    status: sample.shown,
+    status: sample.shown === "ok" && isPredicted(lane.about, sample, atMs) ? "late" : sample.shown,
     reasons: sample.reasons,
     sessionAtMs: session.atMs,
     sessionIsLeast: session.isLeast && !isNow(lane.about?.session, session.atMs),
@@ -101,6 +110,11 @@ export function standing(lane, atMs, archivedToMs) {
     pollMs: sample.poll_timeout_ms,
     assignment: assignmentOf(sample),
   };
+}
+
+/** Whether a timeout was predicted to pass since the row that said that all was well; the API's `shown` says the same. */
+function isPredicted(about, sample, atMs) {
+  return about?.health_at_ms === sample.at_ms && about.predictions.some((one) => one.predicted_at_ms <= atMs);
 }
 
 /** The session's deadline at an instant between two samples. */

@@ -37,14 +37,15 @@ export function countdown(label) {
   const fill = make("i");
   const element = make("div", "count", make("p", "", make("span", "", label), value), make("span", "bar", fill));
   element.title = MEANING;
-  element.countdown = { value, fill, deadlineMs: null, timeoutMs: null, status: "unknown", ratio: null, isLeast: true };
+  element.countdown = { value, fill, deadlineMs: null, timeoutMs: null, status: "unknown", ratio: null, isLeast: true, atMs: null };
   running.add(element);
   return element;
 }
 
-/** Set what a countdown counts down to. */
-export function show(element, deadline, timeoutMs, status) {
+/** Set what a countdown counts down to, from now or from an instant of the past, where it stands still. */
+export function show(element, deadline, timeoutMs, status, atMs = null) {
   Object.assign(element.countdown, {
+    atMs,
     deadlineMs: deadline?.deadline_at_ms ?? null,
     ratio: deadline?.headroom_ratio ?? null,
     timeoutMs,
@@ -55,17 +56,18 @@ export function show(element, deadline, timeoutMs, status) {
 }
 
 function tick(element) {
-  const { value, fill, deadlineMs, timeoutMs, status, ratio, isLeast } = element.countdown;
-  const leftMs = deadlineMs === null ? null : deadlineMs - serverNow();
-  const over = leftMs !== null && leftMs <= 0 && !stale && !isLeast;
+  const { value, fill, deadlineMs, timeoutMs, status, ratio, isLeast, atMs } = element.countdown;
+  const isOld = stale && atMs === null;
+  const leftMs = deadlineMs === null ? null : deadlineMs - (atMs ?? serverNow());
+  const over = leftMs !== null && leftMs <= 0 && !isOld && !isLeast;
   const shown = status === "overdue" ? "ok" : status;
   const className = `count ${leftMs === null ? "unknown" : over ? "overdue" : shown}`;
   if (element.className !== className) element.className = className;
   if (leftMs === null) say(value, "–");
-  else if (stale) say(value, ratio === null ? "feed is old" : `${Math.round(ratio * 100)} % was left`);
+  else if (isOld) say(value, ratio === null ? "feed is old" : `${Math.round(ratio * 100)} % was left`);
   else if (isLeast) say(value, leastLeft(leftMs, deadlineMs <= reachedMs));
   else say(value, over ? `over ${duration(-leftMs)}` : duration(leftMs));
-  const part = stale ? ratio ?? 0 : timeoutMs ? leftMs / timeoutMs : 0;
+  const part = isOld ? ratio ?? 0 : timeoutMs ? leftMs / timeoutMs : 0;
   fill.style.transform = `scaleX(${Math.max(0, Math.min(1, part)).toFixed(4)})`;
 }
 

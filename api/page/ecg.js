@@ -1,8 +1,9 @@
 // The electrocardiogram of a group: a lane per member, rebalances as bands across all of them, and a playhead.
 // Left of the playhead is what had been, right of it what was due; in the past, faintly, also what came.
 
+import { to } from "./address.js";
 import { sentence } from "./assignment.js";
-import { load, standing } from "./beats.js";
+import { load, standing, tellApart } from "./beats.js";
 import { causePanel } from "./cause.js";
 import { leastLeft, serverNow } from "./countdown.js";
 import { draw, id, make, reconcile, say, visible } from "./dom.js";
@@ -41,7 +42,7 @@ export function ecg(onNeed, onStand, firstMs) {
   const key = make("p", "soft key", ...KEY.map(([className, sign, words]) => make("span", "", make("b", className, sign), ` ${words}`)));
   const empty = make("p", "empty", "No member was there at this time.");
   const chart = make("div", "chart", back, measure, whys, lanes);
-  const state = { widthMs: WINDOWS[innerWidth <= 700 ? 0 : 1][1], known: { lanes: [], rebalances: [], archivedToMs: null, reachedMs: null }, endMs: null, picked: null, paintedMs: 0 };
+  const state = { widthMs: WINDOWS[innerWidth <= 700 ? 0 : 1][1], known: { lanes: [], everybody: [], rebalances: [], archivedToMs: null, reachedMs: null }, apart: () => "", endMs: null, picked: null, paintedMs: 0 };
   const panel = causePanel(() => {
     const left = state.picked;
     state.picked = null;
@@ -87,12 +88,14 @@ export function ecg(onNeed, onStand, firstMs) {
     const x = timeScale(fromMs, toMs, width);
     // Samples are asked for from a while before, so that the left edge is known: whose life ended there is not shown.
     const isThere = (life) => life.fromMs <= toMs && (life.toMs === null || life.toMs >= fromMs);
-    const shown = state.known.lanes.filter((lane) => (lane.lives.length ? lane.lives.some(isThere) : lane.samples.length));
+    const mine = state.known.lanes.filter((lane) => [undefined, lane.memberId].includes(state.known.only));
+    const shown = mine.filter((lane) => (lane.lives.length ? lane.lives.some(isThere) : lane.samples.length));
     const ranked = shown.slice(0, LANES_MAX);
     const now = new Map(ranked.map((lane) => [lane.memberId, standing(lane, atMs, state.known.archivedToMs)]));
     reconcile(lanes, ranked, (lane) => lane.href, createLane, (item, lane) => {
+      lead(item, to(lane.href, time.isLive() ? null : Math.floor(atMs)), state.apart(lane.name, lane.memberId));
       updateLane(item, lane, now.get(lane.memberId), state.known, x, atMs, width);
-      updateAssignment(item, lane, now, state.known.lanes);
+      updateAssignment(item, lane, now, (one) => visible(one.name, 40) + state.apart(one.name, one.memberId), state.known.lanes);
     });
     empty.hidden = shown.length > 0;
     const inside = state.known.rebalances.filter((one) => one.started_at_ms <= toMs && (one.completed_at_ms ?? serverNow()) >= fromMs).reverse();
@@ -141,8 +144,8 @@ export function ecg(onNeed, onStand, firstMs) {
       const { fromMs, toMs } = range();
       return load(ask, links, fromMs, time.isLive() ? null : toMs);
     },
-    update: (known, oldestMs, events) => {
-      state.known = known;
+    update: (known, oldestMs, events, apart = tellApart(known.everybody)) => {
+      Object.assign(state, { known, apart });
       const ends = known.lanes.flatMap((lane) => lane.lives.map((life) => life.toMs)).filter((one) => one !== null);
       time.reach(oldestMs, state.endMs, [...events, ...ends]);
       const picked = known.rebalances.find((one) => keyOf(one) === state.picked);
@@ -169,9 +172,18 @@ function createWhy(rebalance, open) {
 }
 
 function createLane(lane) {
-  const name = make("div", "who", make("p", "", id(lane.name, "", 40)));
+  const link = make("a", "", id(lane.name, "", 40));
+  const name = make("div", "who", make("p", "", link, make("small", "soft")));
   name.title = visible(lane.memberId, 500);
   return make("li", "lane", name, draw("svg", { class: "track", role: "img" }), make("div", "left num", make("p", "status"), make("p", ""), make("p", "")), make("p", "assignment num"));
+}
+
+/** A lane leads to its member's page, at the same instant, and says which of its name it is. */
+function lead(item, address, apart) {
+  const [link, which] = item.firstChild.firstChild.children;
+  if (link.getAttribute("href") !== address) link.href = address;
+  say(which, apart);
+  which.hidden = apart === "";
 }
 
 function updateLane(item, lane, now, known, x, atMs, width) {
@@ -182,12 +194,18 @@ function updateLane(item, lane, now, known, x, atMs, width) {
   say(status, now.status === "none" ? "to come" : now.status);
   say(session, now.sessionAtMs === null ? "" : `session ${remaining(now.sessionAtMs, atMs, now.sessionIsLeast, known.reachedMs)}`);
   say(poll, now.pollAtMs === null || now.pollAtMs === undefined ? "" : `poll ${remaining(now.pollAtMs, atMs, now.pollIsLeast, known.reachedMs)}`);
-  track.setAttribute("aria-label", [visible(lane.name, 80), now.status, session.textContent, poll.textContent, `${track.dataset.beats} beats shown`].filter(Boolean).join(", "));
+  const isPollNext = session.textContent === "" || (poll.textContent !== "" && now.pollAtMs < now.sessionAtMs);
+  session.className = isPollNext ? "" : "next"; // a phone has room for one
+  poll.className = isPollNext ? "next" : "";
+  track.setAttribute("aria-label", [item.firstChild.textContent, now.status, session.textContent, poll.textContent, `${track.dataset.beats} beats shown`].filter(Boolean).join(", "));
 }
 
 /** Of a group that has epochs: what the member has and is to have, and whom it waits for or who waits for it. */
-function updateAssignment(item, lane, now, lanes) {
-  const nameOf = (memberId) => visible(lanes.find((one) => one.memberId === memberId)?.name ?? memberId, 40);
+function updateAssignment(item, lane, now, called, lanes) {
+  const nameOf = (memberId) => {
+    const one = lanes.find((other) => other.memberId === memberId);
+    return one ? called(one) : visible(memberId, 40);
+  };
   const words = sentence(lane.memberId, now.get(lane.memberId).assignment ?? null, nameOf, (memberId) => now.get(memberId)?.assignment?.untilMs);
   const [, track, , line] = item.children;
   say(line, words);

@@ -1,8 +1,9 @@
 // One group: its state over time, its members with both countdowns, what happened to it and why.
 
+import { to } from "./address.js";
 import { Refusal } from "./ask.js";
 import { band } from "./band.js";
-import { nameOf } from "./beats.js";
+import { nameOf, tellApart } from "./beats.js";
 import { countdown, isStale, knownNow, learn, serverNow, show } from "./countdown.js";
 import { ecg } from "./ecg.js";
 import { id, make, reconcile, say, visible } from "./dom.js";
@@ -10,17 +11,20 @@ import { lag } from "./lag.js";
 import { openRebalance, underWay } from "./now.js";
 import { report } from "./report.js";
 import { sayStatus } from "./status.js";
+import { story } from "./story.js";
+import { sentences } from "./why.js";
 import { STATUSES, between, cause, clockTime, course, day, duration, plain, stateClass, unit } from "./words.js";
 
 const ROWS = 50;
 const BAND_ROWS = 500;
+const MEMBERS = 500;
 
 /** The view of the group at an API path, standing at an instant if one is given, with the report of a stretch open. */
 export function group(path, { atMs, fromMs, toMs }) {
   const title = make("h1");
   const facts = make("p", "facts");
   const open = make("p", "soft open");
-  const rung = make("p", "soft rung");
+  const rung = make("details", "soft rung", make("summary"), make("p"));
   const beyond = make("p", "soft beyond");
   const states = band();
   const heart = ecg(
@@ -32,6 +36,7 @@ export function group(path, { atMs, fromMs, toMs }) {
     atMs,
   );
   const behind = lag();
+  const reasons = sentences("Why", (atMs) => `${links.why}${atMs === null ? "" : `?at=${atMs}`}`, (answer) => answer.sentences);
   let asked = atMs; // the instant of the address, until the slider is moved
   let oldestMs = null;
   let links = null;
@@ -52,8 +57,10 @@ export function group(path, { atMs, fromMs, toMs }) {
     onStand: () => {},
     loading: "Loading the group …",
     root: [
-      make("div", "about", make("div", "", title, facts, beyond, open, rung), ticket.open),
+      make("div", "about", make("div", "", title, facts, beyond, open), ticket.open),
+      rung,
       ticket.root,
+      reasons.root,
       heart.root,
       behind.root,
       states.root,
@@ -78,15 +85,20 @@ export function group(path, { atMs, fromMs, toMs }) {
         const oldest = await ask(`${links.history}?order=oldest&limit=1`);
         oldestMs = oldest.transitions[0]?.at_ms ?? null;
       }
-      const [known, then, open, past, taken, changes, lagNow, bandChanges, bandTaken] = await Promise.all([
+      const standsAtMs = heart.isLive() ? null : Math.floor(heart.atMs());
+      const until = standsAtMs === null ? "" : `&to=${standsAtMs + 1}`;
+      const happened = (bound) => Promise.all([ask(`${links.rebalances}?limit=${ROWS}${bound}`), ask(`${links.evictions}?limit=${ROWS}${bound}`)]);
+      const ever = happened("");
+      const [known, then, open, [past, taken], [begun, ended], changes, bandChanges, lagThen, told] = await Promise.all([
         heart.questions(ask, links, first.freshness, oldestMs),
-        asItWas(ask, first.group.href, heart),
+        standsAtMs === null ? null : asItWas(ask, first.group, standsAtMs),
         openRebalance(ask, first.group),
-        ask(`${links.rebalances}?limit=${ROWS}`),
-        ask(`${links.evictions}?limit=${ROWS}`),
-        ask(`${links.history}?limit=${ROWS}`),
-        behind.questions(ask, links),
-        ...bandOf(ask, links, heart),
+        ever,
+        until ? happened(until) : ever,
+        ask(`${links.history}?limit=${ROWS}${until}`),
+        ask(`${links.history}?entity=group&limit=${BAND_ROWS}${until}`),
+        behind.questions(ask, links, standsAtMs),
+        reasons.questions(ask, standsAtMs),
       ]);
       return {
         freshness: first.freshness,
@@ -94,50 +106,58 @@ export function group(path, { atMs, fromMs, toMs }) {
         evidence: first.evidence,
         then,
         open,
-        members: known.members,
+        members: then === null ? known.members : then.members,
         known,
         oldestMs,
-        rebalances: past.rebalances,
-        evictions: taken.evictions,
+        events: [...past.rebalances.map((one) => one.started_at_ms), ...taken.evictions.map((one) => one.ended_at_ms)],
+        rebalances: begun.rebalances.map((one) => asOf(one, standsAtMs)),
+        evictions: ended.evictions,
         history: changes.transitions,
-        lag: lagNow,
-        band: { changes: bandChanges.transitions, evictions: bandTaken.evictions },
+        lag: lagThen,
+        told,
+        band: { changes: bandChanges.transitions, evictions: ended.evictions },
       };
     },
     update: (answer) => {
       update(parts, answer);
       say(beyond, beyondKnown(asked, answer.freshness.complete_as_of_ms));
-      say(rung, lacking(answer.evidence));
+      reasons.update(answer.told);
+      const missing = lacking(answer.evidence);
+      rung.hidden = answer.then !== null || missing === null; // what is read is of now
+      if (missing) [...rung.children].forEach((part, index) => say(part, missing[index]));
     },
   };
   return view;
 }
 
-/** What the band of states shows: changes and evictions up to where the slider stands. */
-function bandOf(ask, links, heart) {
-  const until = heart.isLive() ? "" : `&to=${Math.floor(heart.atMs()) + 1}`;
-  return [ask(`${links.history}?entity=group&limit=${BAND_ROWS}${until}`), ask(`${links.evictions}?limit=${ROWS}${until}`)];
-}
-
-/** The group at the instant that is shown, or null if that is now, or before anything is known of it. */
-async function asItWas(ask, href, heart) {
-  if (heart.isLive()) return null;
-  const atMs = Math.floor(heart.atMs());
+/** The group and its members at an instant; nobody and nothing, if that is before anything is known of it. */
+async function asItWas(ask, { href, links }, atMs) {
   try {
-    return { atMs, group: (await ask(`${href}?at=${atMs}`)).group };
+    const [then, there] = await Promise.all([ask(`${href}?at=${atMs}`), ask(`${links.members}?at=${atMs}&limit=${MEMBERS}`)]);
+    return { atMs, group: then.group, members: there.members };
   } catch (error) {
     // The slider may stand a moment ahead of what has been read: that is said, and asked again with the next batch.
-    if (error instanceof Refusal && (error.status === 404 || error.code === "beyond_complete")) return { atMs, group: null };
+    if (error instanceof Refusal && (error.status === 404 || error.code === "beyond_complete")) return { atMs, group: null, members: [] };
     throw error;
   }
 }
 
-/** What is read of the group's broker, and what cannot be asked for want of more; nothing where everything can. */
+/** A rebalance as it was at an instant: one that was over later was under way. */
+function asOf(one, atMs) {
+  if (atMs === null || one.completed_at_ms === null || one.completed_at_ms <= atMs) return one;
+  return { ...one, running: true, completed_at_ms: null, generation_after: null, members_after: null, stragglers: [], partitions_moved: null };
+}
+
+/** What is read of the group's broker, in a line and at length; null where everything can be asked. */
 function lacking({ read, questions }) {
   const asked = (needs) => questions.filter((one) => one.needs === needs).map(({ question }) => `“${question}”`);
-  const needs = [...new Set(questions.map((one) => one.needs).filter(Boolean))];
-  if (!needs.length) return "";
-  return `Read of its broker: ${read}. ${needs.map((one) => `${asked(one).join(", ")} ${one}.`).join(" ")}`;
+  const open = questions.filter((one) => one.needs);
+  if (!open.length) return null;
+  const needs = [...new Set(open.map((one) => one.needs))];
+  return [
+    `Read of its broker: ${read}; ${open.length} question${open.length === 1 ? " needs" : "s need"} more`,
+    needs.map((one) => `${asked(one).join(", ")} ${one}.`).join(" "),
+  ];
 }
 
 /** What is said where somebody asks about an instant that has not been read yet; the API refuses it in the same words. */
@@ -148,27 +168,28 @@ function beyondKnown(askedMs, reachedMs) {
   return `Nothing is known beyond ${instant(reachedMs)}, so nothing of ${instant(askedMs)}. What follows is as far as is known.`;
 }
 
-function update(parts, { known, oldestMs, freshness, group: found, then, open, members, rebalances, evictions, history, band: states, lag: lagNow }) {
-  parts.behind.update(lagNow, found?.protocols ?? []);
+function update(parts, { known, oldestMs, freshness, group: found, then, open, members, events, rebalances, evictions, history, band: states, lag: lagThen }) {
+  const atMs = then?.atMs ?? null;
+  parts.behind.update(lagThen, found?.protocols ?? []);
   if (!parts.title.firstChild) parts.title.append(id(found.group_id));
-  updateFacts(parts.facts, then === null ? found : then.group, then?.atMs ?? null);
+  updateFacts(parts.facts, then === null ? found : then.group, atMs);
   say(parts.open, then === null && open !== null ? `Rebalancing ${underWay(open)}.` : "");
-  say(parts.present, then === null ? "Members" : "Members now");
-  const events = [...rebalances.map((one) => one.started_at_ms), ...evictions.map((one) => one.ended_at_ms)];
-  parts.heart.update(known, oldestMs, events);
+  say(parts.present, atMs === null ? "Members" : `Members at ${clockTime(atMs)}`);
+  const apart = tellApart([...known.everybody, ...members, ...evictions]);
+  parts.heart.update(known, oldestMs, events, apart);
   const readMs = freshness.complete_as_of_ms ?? freshness.answered_at_ms;
   parts.states.update(states.changes, states.evictions, parts.heart.isLive() ? readMs : Math.min(readMs, parts.heart.atMs()));
   const rank = (member) => STATUSES.indexOf(member.shown);
   const ranked = [...members].sort((one, other) => rank(one) - rank(other) || (nameOf(one) < nameOf(other) ? -1 : 1));
-  reconcile(parts.members, ranked, (member) => member.href, createMember, updateMember);
+  reconcile(parts.members, ranked, (member) => member.href, createMember, (row, member) => updateMember(row, member, apart(nameOf(member), member.member_id), atMs));
   parts.nobody.hidden = members.length > 0;
   story(parts.rebalances, rebalances, (one) => one.started_at_ms, (one) => one.started_at_ms + "/" + one.generation_before, (one) => [
     `${cause(one)}.`,
-    course(one, serverNow()),
+    course(one, atMs ?? serverNow()),
     one.reason ? `“${visible(one.reason, 200)}”` : "",
   ]);
   story(parts.evictions, evictions, (one) => one.ended_at_ms, (one) => `${one.href}/${one.joined_at_ms}`, (one) => [
-    `${visible(nameOf(one), 80)}: ${plain(one.end_cause)}.`,
+    `${visible(nameOf(one), 80)}${apart(nameOf(one), one.member_id)}: ${plain(one.end_cause)}.`,
     `was a member for ${duration(one.lived_ms)} · ${one.certainty}${ended(one)}${one.client_host ? ` · ${visible(one.client_host)}` : ""}`,
     [one.end_reason ? `“${visible(one.end_reason, 200)}”` : "", one.fault ? `broken by: ${plain(one.fault)} (${one.fault_certainty})` : ""]
       .filter((text) => text !== "").join(" · "),
@@ -197,11 +218,8 @@ function updateFacts(facts, found, atMs) {
   }
   const [when, status, chip, since, generation, total] = facts.children;
   say(when, atMs === null ? "" : `at ${day(atMs, serverNow())} ${clockTime(atMs)}`.replace("  ", " "));
-  if (atMs === null) sayStatus(status, found.shown);
-  else {
-    status.className = `status ${found?.shown ?? "none"}`; // what was so then does not age
-    say(status, found === null ? "not known yet" : found.shown ?? "nobody");
-  }
+  sayStatus(status, found === null ? "unknown" : found.shown, atMs);
+  if (found === null) say(status, "not known yet");
   chip.className = `chip ${stateClass(found?.state ?? "Unknown")}`;
   say(chip, plain(found?.state ?? "Unknown"));
   const sinceMs = found?.state_since_at_ms ?? null;
@@ -217,12 +235,10 @@ function lasted(sinceMs, atMs) {
 }
 
 function createMember(member) {
-  const library = [member.client_software_name, member.client_software_version].filter(Boolean).join(" ");
-  const about = [member.group_instance_id ? "static" : "", library, member.client_host ?? ""].filter(Boolean).map((one) => visible(one, 60));
   return make(
     "li",
     "",
-    make("div", "", make("p", "", id(nameOf(member), "", 80)), make("p", "soft mono", id(member.member_id, "", 60)), make("p", "soft wide", about.join(" · "))),
+    make("div", "", make("p", "name", make("a", "", id(nameOf(member), "", 80)), make("span", "soft")), make("p", "soft mono", id(member.member_id, "", 60)), make("p", "soft wide", aboutClient(member))),
     make("div", "verdict", make("span", "status"), make("p", "soft")),
     countdown("session"),
     countdown("poll"),
@@ -230,18 +246,37 @@ function createMember(member) {
   );
 }
 
-function updateMember(row, member) {
-  const [, verdict, session, poll, reasons] = row.children;
+/** What a member runs, and where. */
+export function aboutClient(member) {
+  const library = [member.client_software_name, member.client_software_version].filter(Boolean).join(" ");
+  return [member.group_instance_id ? "static" : "", library, member.client_host ?? ""].filter(Boolean).map((one) => visible(one, 60)).join(" · ");
+}
+
+function updateMember(row, member, apart, atMs) {
+  const [head, verdict, session, poll, reasons] = row.children;
+  const [link, other] = head.firstChild.children;
+  link.href = to(member.href, atMs);
+  say(other, apart);
   const [status, heard] = verdict.children;
-  sayStatus(status, member.shown);
-  const polls = member.poll?.evidence;
-  say(heard, polls === "none" ? "no poll seen" : polls ? `polls seen by ${plain(polls)}` : "");
-  const trouble = troubled(member);
-  const runs = member.shown !== "unseen"; // who waits in a JoinGroup has no timeout; whether it does is not seen yet
-  show(session, runs ? member.session : null, member.session?.timeout_ms ?? null, trouble.has("session") ? member.shown : "ok");
-  show(poll, runs ? member.poll : null, pollTimeout(member.poll), trouble.has("poll") ? member.shown : "ok");
+  sayStatus(status, member.shown, atMs);
+  say(heard, pollsSeen(member));
+  showDeadlines(session, poll, member, atMs);
   say(reasons, member.reasons.map((one) => plain(one)).join(" · "));
   reasons.hidden = member.reasons.length === 0;
+}
+
+/** By what a member is seen to poll. */
+export function pollsSeen(member) {
+  const polls = member.poll?.evidence;
+  return polls === "none" ? "no poll seen" : polls ? `polls seen by ${plain(polls)}` : "";
+}
+
+/** Both countdowns of a member, now (`atMs` null) or then. */
+export function showDeadlines(session, poll, member, atMs) {
+  const trouble = troubled(member);
+  const runs = member.shown !== "unseen"; // who waits in a JoinGroup has no timeout; whether it does is not seen yet
+  show(session, runs ? member.session : null, member.session?.timeout_ms ?? null, trouble.has("session") ? member.shown : "ok", atMs);
+  show(poll, runs ? member.poll : null, pollTimeout(member.poll), trouble.has("poll") ? member.shown : "ok", atMs);
 }
 
 /** The status is the member's; only the deadline that it is about raises the alarm: the predicted one, or the nearer. */
@@ -256,26 +291,4 @@ function pollTimeout(poll) {
   if (!poll) return null;
   if (poll.interval_ms !== null) return poll.interval_ms;
   return poll.deadline_at_ms === null || poll.last_poll_at_ms === null ? null : poll.deadline_at_ms - poll.last_poll_at_ms;
-}
-
-function story(list, rows, atOf, keyOf, textOf) {
-  reconcile(
-    list,
-    rows,
-    keyOf,
-    () => make("li", "", make("time"), make("div", "", make("p"), make("p"), make("p"))),
-    (item, row) => {
-      const at = atOf(row);
-      const [time, text] = item.children;
-      if (!time.firstChild) {
-        time.dateTime = new Date(at).toISOString();
-        time.append(clockTime(at), make("small", "", day(at, serverNow())));
-      }
-      textOf(row).forEach((sentence, index) => {
-        say(text.children[index], sentence);
-        text.children[index].hidden = sentence === "";
-      });
-    },
-  );
-  list.nextElementSibling.hidden = rows.length > 0;
 }

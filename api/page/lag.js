@@ -5,6 +5,7 @@ import { id, make, reconcile, say, visible } from "./dom.js";
 import { duration } from "./words.js";
 
 const SHOWN = 100;
+const ROWS_BACK = 1000; // of an instant of the past: a row per partition that changed, by each look at the ends
 const CLASSES = { OK: "ok", WARN: "late", UNKNOWN: "unknown" };
 
 /** The part of the page about lag: made once, asked with the group, fed with answers. */
@@ -13,13 +14,14 @@ export function lag() {
   const why = make("ul", "reasons");
   const rows = make("ul", "rows partitions");
   const more = make("p", "soft");
-  const root = make("section", "card lag", make("h2", "", "Lag"), total, why, rows, more);
+  const heading = make("h2", "", "Lag");
+  const root = make("section", "card lag", heading, total, why, rows, more);
   root.hidden = true;
   return {
     root,
-    questions: async (ask, links) => {
+    questions: async (ask, links, atMs) => {
       try {
-        return await ask(`${links.lag}?limit=${SHOWN}`);
+        return atMs === null ? await ask(`${links.lag}?limit=${SHOWN}`) : then(await ask(`${links.lag}/history?limit=${ROWS_BACK}&to=${atMs + 1}`), atMs);
       } catch (error) {
         // Tables of a version that had none: nothing is shown, and nothing else suffers.
         if (error instanceof Refusal && error.code === "tables_missing") return null;
@@ -30,12 +32,15 @@ export function lag() {
       // A share group commits no offsets: there is nothing that anybody could ask for.
       const needless = answer?.known.as_of_ms !== null || protocols.includes("share");
       root.hidden = answer === null || (answer.partitions.length === 0 && needless);
-      if (!root.hidden) update({ total, why, rows, more }, answer);
+      if (!root.hidden) update({ heading, total, why, rows, more }, answer);
     },
   };
 }
 
 function update(parts, { group, partitions, known, left_off: leftOff }) {
+  const isKnown = partitions.some((one) => one.lag !== null || one.state === "beyond_end");
+  parts.heading.hidden = !isKnown; // what is not known takes one line, not one for each partition
+  parts.rows.hidden = !isKnown;
   say(parts.total, sentence(group, known));
   reconcile(parts.why, group.why, (one) => one.reason, () => make("li"), (item, one) => say(item, one.text));
   const most = Math.max(1, ...partitions.map((one) => one.lag ?? 0));
@@ -43,12 +48,47 @@ function update(parts, { group, partitions, known, left_off: leftOff }) {
   say(parts.more, leftOff ? `${leftOff} more are not shown.` : "");
 }
 
+/** The same answer about an instant: the latest rows up to then, and the time that had passed since. */
+function then({ lag: found }, atMs) {
+  const latest = new Map();
+  for (const row of found) if (!latest.has(`${row.topic}/${row.partition}`)) latest.set(`${row.topic}/${row.partition}`, row);
+  const since = (sinceMs) => (sinceMs === null ? null : Math.max(0, atMs - sinceMs));
+  const partitions = [...latest.values()]
+    .map((row) => ({
+      ...row,
+      lag_most: row.committed_at_ms > row.looked_at_ms ? null : row.lag,
+      time_lag_ms: since(row.behind_at_ms),
+      time_lag_least_ms: since(row.behind_to_ms),
+      time_lag_most_ms: since(row.behind_from_ms),
+      status: row.lag === null ? "UNKNOWN" : row.verdict,
+    }))
+    .sort((one, other) => (other.lag ?? -1) - (one.lag ?? -1));
+  const measured = partitions.filter((one) => one.lag !== null);
+  const [oldest] = [...measured].sort((one, other) => (other.time_lag_ms ?? -1) - (one.time_lag_ms ?? -1));
+  const sum = measured.reduce((total, one) => total + one.lag, 0);
+  const isLeast = measured.some((one) => one.lag_most === null);
+  return {
+    group: {
+      ...oldest,
+      partitions: partitions.length,
+      partitions_known: measured.length,
+      partitions_behind: measured.filter((one) => one.lag).length,
+      lag: measured.length ? sum : null,
+      lag_most: isLeast ? null : sum,
+      why: [],
+    },
+    partitions: partitions.slice(0, SHOWN),
+    known: { as_of_ms: atMs, stale: false },
+    left_off: Math.max(0, partitions.length - SHOWN),
+  };
+}
+
 function sentence(group, known) {
   if (known.as_of_ms === null) {
-    return "Lag is not known: nobody asked where the partitions end, which no log and no capture says; kardia collect --bootstrap-server asks.";
+    return "Lag is not known: no log says where partitions end; kardia collect --bootstrap-server asks.";
   }
   const of = `${group.partitions} partition${group.partitions === 1 ? "" : "s"}`;
-  if (known.stale || group.lag === null) return `Committed offsets for ${of}; lag is not known now.`;
+  if (known.stale || group.lag === null) return `Committed offsets for ${of}; lag is not known.`;
   const unknown = group.partitions - group.partitions_known;
   const rest = unknown ? `, of ${unknown} not known` : "";
   if (group.lag === 0) return `Everything is read, of ${of}${rest}.`;

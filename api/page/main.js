@@ -1,17 +1,23 @@
 // The page: which view, a question after each batch, and what is said when there is no answer. No data lives here.
 
-import { at as standingAt, read } from "./address.js";
+import { at as standingAt, read, to } from "./address.js";
 import { ask, Refusal, setToken } from "./ask.js";
 import { learn } from "./countdown.js";
 import { id, make, say } from "./dom.js";
 import { fleet } from "./fleet.js";
 import { follow as followNews } from "./follow.js";
 import { group } from "./group.js";
-import { duration, zone } from "./words.js";
+import { member } from "./member.js";
+import { isArchive } from "./status.js";
+import { clockTime, duration, zone } from "./words.js";
 
 const EVERY_MS = 1000;
 const EVERY_FOLLOWING_MS = 5000; // news come by themselves; this shows that a feed has become old
 const PAUSE_MS = 200;
+const VIEWS = [
+  [/^\/clusters\/[^/?]+\/groups\/[^/?]+(\?.*)?$/, group],
+  [/^\/clusters\/[^/?]+\/groups\/[^/?]+\/members\/[^/?]+(\?.*)?$/, member],
+];
 const main = document.getElementById("main");
 const crumbs = document.getElementById("crumbs");
 const feed = document.getElementById("feed");
@@ -28,7 +34,8 @@ document.addEventListener("visibilitychange", () => wake());
 
 function route() {
   const { path, ...times } = read(location.hash);
-  view = /^\/clusters\/[^/?]+\/groups\/[^/?]+(\?.*)?$/.test(path) ? group(`/api/v1${path}`, times) : fleet();
+  const [, made] = VIEWS.find(([pattern]) => pattern.test(path)) ?? [null, fleet];
+  view = made(`/api/v1${path}`, times);
   const mine = view;
   view.onStand = (atMs) => {
     // Replaced, not added: the way back leads to the page before, not through every place where the slider stood.
@@ -64,7 +71,7 @@ async function follow(mine) {
         current.update(answer);
         delete main.dataset.waiting;
         main.removeAttribute("aria-busy");
-        sayFeed(answer.freshness);
+        sayFeed(answer.freshness, answer.then?.atMs ?? null);
         sayCrumbs(answer);
         document.body.dataset.following = String(following.isFollowing());
         document.body.dataset.batch = String(answer.freshness.batch_id);
@@ -89,12 +96,19 @@ function sayCrumbs(answer) {
   const all = make("a", "", id(answer.group.cluster_id));
   all.href = "#/";
   crumbs.append(all, " / ", id(answer.group.group_id, "", 60));
+  if (answer.called) {
+    const own = make("a", "", crumbs.lastChild);
+    own.href = to(answer.group.href);
+    crumbs.append(own, " / ", id(answer.called, "", 60));
+  }
   document.title = `${crumbs.lastChild.textContent} · Kardia`;
 }
 
-function sayFeed(freshness) {
-  feed.classList.toggle("stale", freshness.stale);
-  if (freshness.age_ms === null) say(feed, "nothing read yet");
+function sayFeed(freshness, atMs) {
+  feed.classList.toggle("stale", freshness.stale && atMs === null);
+  if (atMs !== null) say(feed, `shown as of ${clockTime(atMs)}`);
+  else if (freshness.age_ms === null) say(feed, "nothing read yet");
+  else if (isArchive(freshness)) say(feed, `the logs end ${duration(freshness.age_ms)} ago`);
   else if (freshness.stale) say(feed, `feed is ${duration(freshness.age_ms)} old: countdowns stand still`);
   else say(feed, `complete as of ${duration(freshness.age_ms)} ago`);
 }

@@ -1,5 +1,7 @@
 // What cannot wait: whose timeout is about to strike, and which groups rebalance, since when and for whom.
 
+import { to } from "./address.js";
+import { nameOf } from "./beats.js";
 import { countdown, knownNow, serverNow, show } from "./countdown.js";
 import { id, make, reconcile, say, visible } from "./dom.js";
 import { cause, duration, stateClass } from "./words.js";
@@ -61,20 +63,15 @@ function fold(section, count) {
 
 function link(href, text) {
   const element = make("a", "", id(text));
-  element.href = `#${href.replace("/api/v1", "")}`;
+  element.href = to(href);
   return element;
-}
-
-/** A member's address leads to its group's page. */
-function groupOf(one) {
-  return one.href.replace(/\/members\/[^/]*$/, "");
 }
 
 function createNext(one) {
   return make(
     "li",
     "",
-    make("p", "name", link(groupOf(one), one.group_instance_id || one.client_id || one.member_id), make("span", "soft", " in "), id(one.group_id)),
+    make("p", "name", link(one.href, nameOf(one)), make("span", "soft", " in "), link(one.href.replace(/\/members\/[^/]*$/, ""), one.group_id)),
     make("span", "status"),
     countdown(ENDS[one.kind] ?? one.kind),
   );
@@ -82,11 +79,10 @@ function createNext(one) {
 
 function updateNext(row, one) {
   const [, status, left] = row.children;
-  const worse = one.shown === "ok" ? "late" : one.shown; // the prediction is younger than the row of its health
-  status.className = `status ${worse}`;
-  say(status, worse === one.shown ? worse : "predicted");
-  const known = worse !== "unseen" || one.kind === "rebalance";
-  show(left, known ? { deadline_at_ms: one.deadline_at_ms, headroom_ratio: null, is_least: one.is_least } : null, FULL_MS, worse);
+  status.className = `status ${one.shown}`;
+  say(status, one.shown);
+  const known = one.shown !== "unseen" || one.kind === "rebalance";
+  show(left, known ? { deadline_at_ms: one.deadline_at_ms, headroom_ratio: null, is_least: one.is_least } : null, FULL_MS, one.shown);
 }
 
 function createOpen(one) {

@@ -79,6 +79,14 @@ export function day(atMs, nowMs) {
   return date === new Date(nowMs).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" }) ? "" : date;
 }
 
+const UUID_AT_END = /([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** What tells a member id from others of the same client, as the command line writes it. */
+export function shortId(memberId) {
+  const found = UUID_AT_END.exec(memberId);
+  return found ? found[1] : visible(memberId.length <= 24 ? memberId : `…${memberId.slice(-12)}`);
+}
+
 /** What started a rebalance. */
 export function cause(rebalance) {
   const epochs = unit([rebalance.protocol ?? "classic"]) === "epoch"; // nobody rejoins there

@@ -134,7 +134,7 @@ def test_the_fleet_names_who_is_next_to_be_evicted(page: Page, url: str) -> None
     assert found.split("\n")[0] == "weak in orders"
     assert "imminent" in found
     assert "3 min " in found
-    page.locator(".next a").click()
+    page.locator(".next a", has_text="orders").click()
     has_text(page, "h1", "orders")
 
 

@@ -188,10 +188,10 @@ class TestElectrocardiogram:
         has_text(page, ".facts", "generation 4")
         shown = page.locator(".instant").inner_text()
         assert page.locator(".facts > b").inner_text() == f"at {shown}"
-        has_text(page, ".card h2", "Members now")
+        has_text(page, ".card h2", f"Members at {shown}")
         page.locator(".live").click()
         has_text(page, ".facts", "generation 6")
-        assert "Members now" not in page.locator("main").inner_text()
+        assert "Members at" not in page.locator("main").inner_text()
 
     def test_in_the_past_the_band_of_states_ends_where_the_slider_stands(self, page: Page, api: Api) -> None:  # noqa: F811
         drawn(page, api)
