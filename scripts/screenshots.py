@@ -53,7 +53,7 @@ def main() -> int:
             lights: tuple[Light, ...] = ("light", "dark")
             for light in lights:
                 picture(browser, url, light, "fleet", (1200, 800))
-                picture(browser, url, light, "group", (1200, 900))
+                picture(browser, url, light, "group", (1200, 1400))
             picture(browser, url, "dark", "phone", (390, 844))
             browser.close()
     return 0
