@@ -99,7 +99,7 @@ _ENDED = {
     "poll_timeout": "its application had not polled in time",
     "session_expired": "its session expired",
     "rebalance_timeout": "it had not rejoined in time",
-    "static_replaced": "another process took its seat",
+    "static_replaced": "its seat was taken",
     "removed_by_admin": "an administrator removed it",
     "fenced": "it was fenced",
 }

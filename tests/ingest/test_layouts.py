@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,13 @@ from tests.ingest.lines import DATA
 STAMP_MS = 1795211494785.0
 LOGGER = "kafka.coordinator.group.GroupCoordinator"
 UTC = zone_named("UTC")
-JSON_LINE = (DATA / "request-lines-3.9.2.txt").read_bytes().splitlines()
-TEXT_LINE = (DATA / "text-lines-2.3.1.log").read_bytes().splitlines()
+JSON_LINES, TEXT_LINES = "request-lines-3.9.2.txt", "text-lines-2.3.1.log"
+
+
+@cache
+def recorded_lines(name: str) -> list[bytes]:
+    """Lines of a request log, as they were recorded."""
+    return (DATA / name).read_bytes().splitlines()
 
 
 def server(line: str | bytes, pattern: str = "") -> Any:
@@ -101,10 +107,10 @@ def test_each_layout_is_read_by_its_pattern(layout: Known) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.who)
-@pytest.mark.parametrize("recorded", [JSON_LINE, TEXT_LINE], ids=["json", "text"])
-def test_requests_in_each_layout_are_read_as_in_the_shipped_one(layout: Known, recorded: list[bytes]) -> None:
+@pytest.mark.parametrize("recorded", [JSON_LINES, TEXT_LINES], ids=["json", "text"])
+def test_requests_in_each_layout_are_read_as_in_the_shipped_one(layout: Known, recorded: str) -> None:
     told = 0
-    for line in recorded:
+    for line in recorded_lines(recorded):
         if not line.startswith(b"[") or not line.endswith(b" (kafka.request.logger)"):
             continue
         words = line[line.index(b"Completed request:") :].removesuffix(b" (kafka.request.logger)")
@@ -118,7 +124,7 @@ def test_requests_in_each_layout_are_read_as_in_the_shipped_one(layout: Known, r
 def test_a_request_that_a_tool_wrote_anew_is_read() -> None:
     import msgspec
 
-    line = next(one for one in JSON_LINE if b'"requestApiKey":12,' in one)
+    line = next(one for one in recorded_lines(JSON_LINES) if b'"requestApiKey":12,' in one)
     at = line.index(b"{")
     body = line[at : line.rindex(b"}") + 1]
     expected = without_place(request(line))
@@ -160,7 +166,7 @@ def test_what_a_client_wrote_into_another_loggers_line_says_nothing(line: str) -
 
 
 def test_a_request_within_another_loggers_line_is_none() -> None:
-    heartbeat = next(one for one in JSON_LINE if b'"requestApiKey":12,' in one)
+    heartbeat = next(one for one in recorded_lines(JSON_LINES) if b'"requestApiKey":12,' in one)
     words = heartbeat[heartbeat.index(b"Completed request:") :]
     assert request(b"2026-11-20 21:51:34,785 INFO denied to " + words + b" (kafka.authorizer.logger)") == "other_logger"
 
