@@ -12,14 +12,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, groupby
 from math import inf
 from typing import Any, NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
 from ingest.dialects.quiet_columns import Folded
-from ingest.dialects.request_layout import LOGGER
+from ingest.dialects.request_layout import LOGGER, MARK_AT
+from ingest.dialects.request_layout import MARK as REQUEST_MARK
 from ingest.dialects.text_layout import MARK, whole, whole_end
+from ingest.layouts.recogniser import FRONT_BYTES
 from ingest.router import UNROUTED, ClientKey, Directory
 from ingest.rows import NONE, Rows
 from kardia import slowness
@@ -140,7 +142,21 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, gathered
     if not block:
         return
     before = gathered.last_at_ms or 0.0
-    lines, (rest, highest, quiet, count) = _folded(dialect, block, source, start, gathered)
+    lines, folded = _folded(dialect, block, source, start, gathered)
+    _read_folded(dialect, block, lines, folded, source, gathered, before)
+
+
+def _read_folded(
+    dialect: Dialect,
+    block: bytes,
+    lines: list[bytes] | None,
+    folded: Folded,
+    source: str,
+    gathered: Gathered,
+    before: float,
+) -> None:
+    """Read what is to be read line by line. `before`: the highest stamp until then."""
+    rest, highest, quiet, count = folded
     gathered.lines += count
     read, add, ignored = dialect.read, gathered.add, gathered.ignored
     lanes, events, unrouted, learn = gathered.lanes, gathered.events, gathered.unrouted, gathered.directory.learn
@@ -320,6 +336,16 @@ def too_long(dialect: Dialect, head: bytes, length: int, source: str, start: int
     return rejection("line_too_long", expected, head, source, start, end, dialect.stamp_ms(head))
 
 
+class Line(NamedTuple):
+    """A line that was wrapped: its text, and the bytes of all its entries in the file."""
+
+    text: bytes
+    start: int
+    end: int
+    refused: tuple[str, str] | None = None
+    """Why it cannot be used: reason, and what was expected."""
+
+
 class Cut(NamedTuple):
     """What `Splitter.feed` gives: complete lines from `start` on, and a line over the bound that ended before them."""
 
@@ -330,6 +356,10 @@ class Cut(NamedTuple):
     long_head: bytes = b""
     nul_bytes: int = 0
     """Of a hole behind the lines, which is skipped."""
+    lines: tuple[Line, ...] = ()
+    """Of a wrapped log: `block` has their texts, which say nothing of their places."""
+    ended: bool = False
+    """Of a wrapped log: the file will not grow."""
 
 
 class Splitter:
@@ -418,8 +448,69 @@ def read_cut(dialect: Dialect, cut: Cut, source: str, gathered: Gathered) -> Non
         gathered.lines += 1
         length = cut.long_end - cut.long_start - 1
         gathered.add(too_long(dialect, cut.long_head, length, source, cut.long_start, cut.long_end))
-    if cut.block:
+    if cut.lines:
+        _read_unwrapped(dialect, cut.lines, source, gathered)
+    elif cut.block:
         read_block(dialect, cut.block, source, cut.start, gathered)
+
+
+def _read_unwrapped(dialect: Dialect, lines: Iterable[Line], source: str, gathered: Gathered) -> None:
+    """Read lines that were wrapped, in the order in which they stand, those that cannot be used among the others."""
+    for is_refused, run in groupby(lines, lambda line: line.refused is not None):
+        if not is_refused:
+            _read_run(dialect, list(run), source, gathered)
+            continue
+        for line in run:
+            gathered.lines += 1
+            at_ms = dialect.stamp_ms(line.text)
+            reason, expected = line.refused or ("", "")
+            at_ms = gathered.last_at_ms if at_ms is None or at_ms > gathered.not_after_ms else at_ms
+            gathered.add(rejection(reason, expected, line.text, source, line.start, line.end, at_ms))
+
+
+def _read_run(dialect: Dialect, lines: list[Line], source: str, gathered: Gathered) -> None:
+    before, number = gathered.last_at_ms or 0.0, 0
+    own: list[Line] = []
+    for text in _with_continuations([line.text for line in lines], gathered):
+        last = number + text.count(b"\n")
+        if _is_of(dialect.stream, text):
+            own.append(Line(text, lines[number].start, lines[last].end))
+        else:
+            gathered.ignored["other_logger"] += 1
+        number = last + 1
+    texts = [line.text for line in own]
+    folded = Folded(_within_bound(dialect, own, source, gathered), before, silence=False, lines=len(lines))
+    _read_folded(dialect, b"", texts, folded, source, gathered, before)
+
+
+def _is_of(stream: str, text: bytes) -> bool:
+    """Whether a line of an output that holds several logs may be of this one: a log whose lines have stopped is not
+    alive because those of another one go on. What only looks like a request its dialect tells."""
+    if stream == "request":
+        return text.find(REQUEST_MARK, 0, FRONT_BYTES) >= 0
+    return not any(text.startswith(REQUEST_MARK, at) for at in (MARK_AT, MARK_AT - len(b"[]")))
+
+
+def _within_bound(
+    dialect: Dialect, lines: list[Line], source: str, gathered: Gathered
+) -> Iterator[tuple[bytes, int, int]]:
+    for text, start, end, _ in lines:
+        if len(text) > MAX_LINE_BYTES:
+            gathered.add(too_long(dialect, text, len(text), source, start, end))
+        else:
+            yield text, start, end
+
+
+def held_lines(dialect: Dialect, lines: tuple[Line, ...], not_after_ms: float) -> int:
+    """The same as `held_from` for lines that were wrapped: the number of the first of them."""
+    held = len(lines)
+    for number in range(len(lines) - 1, -1, -1):
+        at_ms = dialect.stamp_ms(lines[number].text)
+        if at_ms is not None:
+            if not not_after_ms < at_ms <= not_after_ms + HELD_AHEAD_MS:
+                break
+            held = number
+    return held
 
 
 def read_last(dialect: Dialect, line: bytes, source: str, start: int, gathered: Gathered) -> None:

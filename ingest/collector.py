@@ -173,9 +173,8 @@ class Collector:
     def _remember_new(self) -> None:
         """Save which file a new log is before anything of it is sent, so that a rotation cannot hide it."""
         for stream in self.streams:
-            path = str(stream.tail.path)
-            if path not in self.positions.files:
-                self.positions.files[path] = stream.saved()
+            if stream.key not in self.positions.files:
+                self.positions.files[stream.key] = stream.saved()
                 self.store.save(self.positions)
 
     # --- 1, 2 --------------------------------------------------------------------------------------------------------
@@ -329,9 +328,9 @@ class Collector:
             for covered in stream.take_covered():
                 self._send_covered(covered, lanes, wall_ms)
             if not stream.holding:
-                files[str(stream.tail.path)] = stream.saved()
+                files[stream.key] = stream.saved()
             if stream.broker:
-                brokers[str(stream.tail.path)] = stream.broker
+                brokers[stream.key] = stream.broker
         self._tick_offsets(lanes, per_lane, records, wall_ms)
         self._send_samples(lanes, wall_ms)
         offsets = dict(self.positions.offsets)

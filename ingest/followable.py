@@ -1,8 +1,9 @@
-"""Whether a log can be followed: a collector reads lines as the broker wrote them, of one log per file.
+"""Whether a log can be followed: a collector reads lines as the broker wrote them, or as a container runtime wrapped
+them (`ingest.wrapped`).
 
-What a container runtime, the journal or an export wrapped, and what is compressed, is for a replay: followed as it is,
-some of its lines would be read, others refused, and sentences of the coordinator passed over without a word. Looks at
-the head of a file; keeps nothing.
+What the journal or an export wrapped, and what is compressed, is for a replay: followed as it is, some of its lines
+would be read, others refused, and sentences of the coordinator passed over without a word. Looks at the head of a file;
+keeps nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from ingest.archives.envelopes import form_of, has_plain_lines
 from ingest.archives.opened import packing_of
 from ingest.errors import SettingsError
 from ingest.layouts.recogniser import layouts
+from ingest.wrapped import form_in
 
 HEAD_BYTES = 64 * 1024
 """So much of a file shows its form: a container runtime cuts lines at 16 KiB."""
 
-EXPECTED = "a plain log as the broker wrote it"
+EXPECTED = "a log as the broker wrote it, or as a container runtime keeps it (CRI, json-file)"
 
 NEXT = (
     "let the broker write a file (docs/request-logging.md has the appender), put it on a volume that the collector "
@@ -35,7 +37,7 @@ def why_not(path: Path, log_pattern: str = "") -> str | None:
         head = opened.read(HEAD_BYTES)
     if b"\n" not in head and len(head) < HEAD_BYTES:
         return None
-    if has_plain_lines(head):  # an id with line breaks forges lines, never all of them
+    if has_plain_lines(head) or form_in(head) is not None:  # an id with line breaks never forges all lines
         return ""
     form = form_of(head, layouts(log_pattern))
     return "" if form is None else f"the lines of this log are wrapped ({form.name})"

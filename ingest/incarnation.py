@@ -13,9 +13,7 @@ from pathlib import Path
 
 from ingest.blocks import Cut, Splitter
 from ingest.identity import HEAD_BYTES, MARK_BYTES, Saved, digest
-
-LOOKED_AT_BYTES = 64 * 1024
-"""So much of the begin or the end of a file is looked at for a stamp: most lines are of some hundred bytes."""
+from ingest.wrapped import LOOKED_AT_BYTES, EntrySplitter, splitter_of
 
 
 class TruncatedError(Exception):
@@ -25,9 +23,13 @@ class TruncatedError(Exception):
 class Incarnation:
     """An open file, its position and what identifies it."""
 
-    def __init__(self, path: Path, saved: Saved | None = None, descriptor: int | None = None) -> None:
-        """Open `path`, or take over an open file; with `saved` go on there (the caller knows it is the same file)."""
+    def __init__(
+        self, path: Path, saved: Saved | None = None, descriptor: int | None = None, *, shared: bool = False
+    ) -> None:
+        """Open `path`, or take over an open file; with `saved` go on there (the caller knows it is the same file).
+        `shared`: several logs stand in it."""
         self.path = path
+        self._shared = shared
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor is None else descriptor
         stat = os.fstat(self._descriptor)
         self.device, self.inode = stat.st_dev, stat.st_ino
@@ -37,7 +39,9 @@ class Incarnation:
         self.last_at_ms = saved.last_at_ms if saved else 0.0
         self.tick_end = saved.tick_end if saved else 0
         position = saved.position if saved else 0
-        self._splitter = Splitter(position)
+        self._splitter_of = splitter_of(self.head(), shared=shared)
+        """None until the first line is whole: it says whether the lines are wrapped."""
+        self._splitter: Splitter | EntrySplitter = (self._splitter_of or Splitter)(position)
         self._head = os.pread(self._descriptor, min(HEAD_BYTES, position), 0)
         self._before = os.pread(self._descriptor, min(MARK_BYTES, position), max(position - MARK_BYTES, 0))
         self.at_end = False
@@ -63,6 +67,10 @@ class Incarnation:
 
     def read(self, limit: int) -> Cut | None:
         """Complete lines from at most `limit` more bytes; None when there are none. Raises `TruncatedError`."""
+        if self._splitter_of is None:
+            self._splitter_of = splitter_of(self.head(), shared=self._shared)
+            if self._splitter_of not in (None, Splitter):
+                self.give_back(self.position)
         expected = self._before
         read_to = self._splitter.read_to
         fresh = os.pread(self._descriptor, limit, read_to)
@@ -98,23 +106,29 @@ class Incarnation:
 
     def give_back(self, position: int) -> None:
         """What was handed out from `position` on is handed out again by the next read."""
-        self._splitter = Splitter(position)
+        self._splitter = (self._splitter_of or Splitter)(position)
         self._head = self._head[:position]
         self._before = os.pread(self._descriptor, min(MARK_BYTES, position), max(position - MARK_BYTES, 0))
         self.at_end = False
 
     def _name(self, cut: Cut) -> None:
         """The first complete line names the incarnation: it stays as it is while the file grows."""
-        if cut.long_end >= 0:
+        if cut.lines:
+            self.name = self._wrapped_name()
+        elif cut.long_end >= 0:
             self.name = name_of(cut.long_head)
         elif cut.block:
             self.name = name_of(cut.block)
+
+    def _wrapped_name(self) -> str:
+        """Of the first entry as it stands in the file: the begin of a line may stand in another one."""
+        return name_of(self.head().lstrip(b"\0"))
 
     def finish(self) -> tuple[bytes, Cut]:
         """Give out what is left at the end of a file that will not grow."""
         line, cut = self._splitter.finish()
         if not self.name:
-            self.name = name_of(line or cut.long_head)
+            self.name = self._wrapped_name() if cut.ended else name_of(line or cut.long_head)
         return line, cut
 
     def saved(self, *, done: bool = False) -> Saved:
@@ -143,7 +157,7 @@ class Incarnation:
 
     def again(self) -> Incarnation:
         """The same file, emptied and filled anew, from its beginning; by descriptor, for its name may have moved."""
-        return Incarnation(self.path, descriptor=os.dup(self._descriptor))
+        return Incarnation(self.path, descriptor=os.dup(self._descriptor), shared=self._shared)
 
     def close(self) -> None:
         """Close the file."""

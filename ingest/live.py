@@ -145,13 +145,15 @@ def _run(
         start_http_server(settings.metrics_port, addr="127.0.0.1", registry=metrics.registry)
     zone = zone_named(settings.log_timezone or "UTC")
 
-    def stream(path: Path, dialect: Dialect) -> LogStream:
-        saved = positions.files.get(str(path), [])
-        tail = Tail(path, saved, monotonic_s=clock.monotonic_s, rotate_wait_s=settings.rotate_wait_s)
-        broker = settings.broker or positions.brokers.get(str(path), "")
+    def stream(path: Path, dialect: Dialect, *, shared: bool) -> LogStream:
+        key = f"{path} ({dialect.stream})" if shared and dialect.stream == "server" else str(path)
+        saved = positions.files.get(key, [])
+        wait_s = settings.rotate_wait_s
+        tail = Tail(path, saved, monotonic_s=clock.monotonic_s, rotate_wait_s=wait_s, shared=shared)
+        broker = settings.broker or positions.brokers.get(key, "")
         if dialect.stream == "server" and settings.request_log and is_numbered(broker):
             broker = ""  # its name from a time without a request log, which knows the broker by its address
-        return LogStream(tail, dialect, settings.lanes, directory, broker)
+        return LogStream(tail, dialect, settings.lanes, directory, broker, key)
 
     def requests() -> RequestJson:
         return RequestJson(
@@ -164,11 +166,13 @@ def _run(
     streams: list[LogStream] = []
 
     def take_up() -> None:
-        followed = {one.tail.path for one in streams}
-        for patterns, make in ((settings.request_log, requests), (settings.server_log, servers)):
-            for path in expanded(patterns):
-                if followable.takes(path, say) and path not in followed:
-                    streams.append(stream(path, make()))
+        followed = {(one.tail.path, one.dialect.stream) for one in streams}
+        of_requests, of_servers = expanded(settings.request_log), expanded(settings.server_log)
+        shared = {*of_requests} & {*of_servers}  # the output of a container holds both
+        for paths, name, make in ((of_requests, "request", requests), (of_servers, "server", servers)):
+            for path in paths:
+                if followable.takes(path, say) and (path, name) not in followed:
+                    streams.append(stream(path, make(), shared=path in shared))
                     say(f"following {path}")
 
     take_up()

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import NamedTuple
 
-from ingest.blocks import AHEAD_MS, Gathered, held_from, read_cut, read_last
+from ingest.blocks import AHEAD_MS, Gathered, Line, held_from, held_lines, read_cut, read_last
 from ingest.dialects import UNNAMED, Asked, Dialect, Listener, better
 from ingest.identity import Saved
 from ingest.incarnation import Incarnation
 from ingest.router import Directory
 from ingest.tail import Read, Tail
+from ingest.wrapped import texts_in
 from kardia.events import ALL_SHARDS, Event, Kind
 
 UNNAMED_BYTES = 4 * 1024 * 1024
@@ -45,12 +46,15 @@ class Covered(NamedTuple):
 class LogStream:
     """A log that is being followed."""
 
-    def __init__(self, tail: Tail, dialect: Dialect, lanes: int, directory: Directory, broker: str = "") -> None:
+    def __init__(
+        self, tail: Tail, dialect: Dialect, lanes: int, directory: Directory, broker: str = "", key: str = ""
+    ) -> None:
         """`broker` empty: its name is taken from the first line of a client, else of another broker; of a server.log
-        from the first line with its node id."""
+        from the first line with its node id. `key`: under which its positions are kept, the path if it is empty."""
         self.tail = tail
         self.dialect = dialect
         self.broker = broker
+        self.key = key or str(tail.path)
         self._lanes = lanes
         self._directory = directory
         self._gathered: dict[str, Gathered] = {}
@@ -83,13 +87,16 @@ class LogStream:
             for read in self._held:
                 self._take(read)
             self._held, self._held_bytes = [], 0
-        if self.tail.at_end and not self._held:
+        if self.tail.at_end and not self._held and not self.tail.is_continued:
             # Monotone: a wall clock that is set back does not take back what was said.
             self._complete_to_ms = max(self._complete_to_ms, wall_ms)
         return size
 
     def _without_what_is_ahead(self, read: Read) -> Read:
         """Without the last lines, if they are to wait for the clock of this machine: they are read again."""
+        lines = read.cut.lines
+        if lines:
+            return self._without_lines_ahead(read, lines)
         block = read.cut.block
         place = held_from(self.dialect, block, self._not_after_ms)
         if read.rest or place == len(block):
@@ -97,6 +104,15 @@ class LogStream:
         self.waits_ms = (self.dialect.stamp_ms(block[block.rfind(b"\n", 0, -1) + 1 :]) or 0.0) - self._not_after_ms
         read.incarnation.give_back(read.cut.start + place)
         return read._replace(cut=read.cut._replace(block=block[:place], nul_bytes=0))
+
+    def _without_lines_ahead(self, read: Read, lines: tuple[Line, ...]) -> Read:
+        place = held_lines(self.dialect, lines, self._not_after_ms)
+        if read.cut.ended or place == len(lines):
+            return read
+        self.waits_ms = (self.dialect.stamp_ms(lines[-1].text) or 0.0) - self._not_after_ms
+        read.incarnation.give_back(lines[place].start)
+        block = b"".join(line.text + b"\n" for line in lines[:place])
+        return read._replace(cut=read.cut._replace(block=block, lines=lines[:place]))
 
     def _look_for_listener(self, read: Read) -> None:
         for line in read.cut.block.split(b"\n"):
@@ -168,7 +184,7 @@ class LogStream:
     def _stamps(self, data: bytes) -> Iterator[float]:
         """Stamps of the lines in some bytes of the log, of which the first and the last may be cut. None is later than
         what is believed."""
-        for line in data.lstrip(b"\0").splitlines():
+        for line in texts_in(data):
             at_ms = self.dialect.stamp_ms(line)
             if at_ms is not None and at_ms <= self._not_after_ms:
                 yield at_ms

@@ -42,7 +42,8 @@ MAX_REMEMBERED = 64
 RETRY_S = 1.0
 """Pause after a file could not be opened."""
 
-COMPRESSED = (".gz", ".zip", ".bz2", ".xz", ".zst", ".lz4")
+COMPRESSED = (".gz", ".zip", ".bz2", ".xz", ".zst", ".lz4", ".tmp")
+"""Ends of names that are passed over; the kubelet compresses into a `.tmp`."""
 
 
 class Read(NamedTuple):
@@ -80,8 +81,10 @@ class Tail:
         *,
         monotonic_s: Callable[[], float],
         rotate_wait_s: float = ROTATE_WAIT_S,
+        shared: bool = False,
     ) -> None:
-        """Follow `path`, going on where `saved` says; without it from the beginning of the present file.
+        """Follow `path`, going on where `saved` says; without it from the beginning of the present file. `shared`:
+        several logs stand in it.
 
         The file is looked for at once, so that it can be remembered (`saved`) before anything of it is sent: a crash
         and a rotation right after the first start then lose nothing.
@@ -91,6 +94,7 @@ class Tail:
         """Why the file cannot be read at present: gone, unreadable, or empty when it can."""
         self._monotonic_s = monotonic_s
         self._rotate_wait_s = rotate_wait_s
+        self._shared = shared
         self._open: list[Incarnation] = []
         """Oldest first; the last one is the present file unless `_current` is None."""
         self._current: Incarnation | None = None
@@ -142,6 +146,12 @@ class Tail:
             and not self._losses
             and all(incarnation.at_end and not incarnation.unfinished for incarnation in self._open)
         )
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether the container was started again, and writes the next file: this one then says nothing of now."""
+        number = self.path.stem
+        return self.path.suffix == ".log" and number.isdecimal() and self.path.with_stem(f"{int(number) + 1}").exists()
 
     @property
     def lag_bytes(self) -> int:
@@ -196,7 +206,7 @@ class Tail:
 
     def _opened(self, path: Path) -> Incarnation | None:
         try:
-            opened = Incarnation(path)
+            opened = Incarnation(path, shared=self._shared)
         except FileNotFoundError:
             self._trouble("gone")
             return None
@@ -217,7 +227,7 @@ class Tail:
             return
         rest, cut = incarnation.finish()
         self._name_apart(incarnation)
-        if rest or cut.long_end >= 0:
+        if rest or cut.lines or cut.long_end >= 0:
             yield Read(incarnation, cut, rest)
         self._finished.append(incarnation.saved(done=True))
         self._newest_ns = max(self._newest_ns, self._finished[-1].modified_ns)
@@ -299,7 +309,7 @@ class Tail:
                 continue
             with suppress(OSError):
                 if old.position and _continues(path, old):
-                    return Incarnation(path, old)
+                    return Incarnation(path, old, shared=self._shared)
         return None
 
     def _lose(self, incarnation: Incarnation, reason: str, copied: bytes = b"", following: bytes = b"") -> None:
@@ -320,7 +330,7 @@ class Tail:
                     self._lost_while_away(entry)
                     before.append(len(self._open))
                     continue
-                opened = Incarnation(path, entry)
+                opened = Incarnation(path, entry, shared=self._shared)
                 self._open.append(opened)
                 if path == self.path:
                     self._current = opened

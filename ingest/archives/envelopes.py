@@ -126,6 +126,21 @@ class Form(NamedTuple):
 Reader = Callable[[bytes], Entry | Refusal | None]
 
 
+def container_form(head: bytes) -> Form | None:
+    """The form of a file that a container runtime writes, by its first line; None for any other."""
+    first = head.lstrip(b"\xef\xbb\xbf\0\r\n\t ").partition(b"\n")[0]
+    if _CRI.match(first):
+        return Form("CRI", _by_line(_read_cri), tells_origin=False)
+    document = _document(first) if first.startswith(b"{") else None
+    return _json_file_form(document) if isinstance(document, dict) else None
+
+
+def _json_file_form(document: dict[str, Any]) -> Form | None:
+    if {"log", "stream", "time"} <= document.keys() <= {"log", "stream", "time", "attrs"}:
+        return Form("json-file", _by_line(_read_json_file), tells_origin=False)
+    return None
+
+
 def form_of(head: bytes, layouts: Layouts, message_field: str = "") -> Form | None:
     """The form of a file by its head, None for plain lines. `message_field` overrides `MESSAGE_FIELDS`."""
     lines = [line for line in head.split(b"\n") if line.strip()]
@@ -143,8 +158,8 @@ def form_of(head: bytes, layouts: Layouts, message_field: str = "") -> Form | No
         prefixed = _is_prefixed(lines, layouts)
         return Form("text with a prefix", _by_line(partial(_read_prefixed, layouts))) if prefixed else None
     documents = [document for line in lines[:2_000] if isinstance(document := _document(line), dict)]
-    if documents and {"log", "stream", "time"} <= documents[0].keys() <= {"log", "stream", "time", "attrs"}:
-        return Form("json-file", _by_line(_read_json_file), tells_origin=False)
+    if documents and (json_file := _json_file_form(documents[0])) is not None:
+        return json_file
     field = message_field or _best_field(documents, layouts)
     return Form(f"JSON, {field}", _by_line(_JsonEntries(field, layouts).read)) if field else None
 
@@ -162,11 +177,6 @@ def _best_field(documents: list[dict[str, Any]], layouts: Layouts) -> str:
 
 def _is_stamped(text: bytes, layouts: Layouts) -> bool:
     return _STAMPED.match(text) is not None or layouts.laid(text) is not None
-
-
-def plain_lines(opened: BinaryIO) -> Iterator[Placed]:
-    """Lines that nothing wraps: a file into which a broker wrote several logs."""
-    return _by_line(Entry)(opened)
 
 
 # --- forms of one line per entry --------------------------------------------------------------------------------
@@ -187,6 +197,10 @@ def _by_line(read: Reader) -> Callable[[BinaryIO], Iterator[Placed]]:
             yield Placed(read(bare) if bare.strip() else None, start, at, bare[:1024])
 
     return entries
+
+
+PLAIN = Form("plain", _by_line(Entry))
+"""Lines that nothing wraps."""
 
 
 def _read_cri(line: bytes) -> Entry | Refusal:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ingest.archives.envelopes import Form, form_of, plain_lines
+from ingest.archives.envelopes import PLAIN, Form, form_of
 from ingest.archives.foreign import foreign
 from ingest.archives.opened import head_of, packing_of
 from ingest.dialects.request_layout import MARK as REQUEST_MARK
@@ -80,11 +80,11 @@ class Known(NamedTuple):
     """Whether it is known to be something else than a log of a broker."""
 
 
-MIXED = Form("several logs in one", plain_lines, tells_origin=False)
+MIXED = Form("several logs in one", PLAIN.read, tells_origin=False)
 """Lines of both logs in one file, as a container writes them to its output."""
 
 
-SEVERAL_BROKERS = Form("lines of several brokers in one log", plain_lines, tells_origin=False)
+SEVERAL_BROKERS = Form("lines of several brokers in one log", PLAIN.read, tells_origin=False)
 """Logs of several brokers that somebody put into one file: their lines say whose they are."""
 
 

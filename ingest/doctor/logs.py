@@ -20,6 +20,7 @@ from ingest.dialects.server_log import ServerLog
 from ingest.dialects.text_layout import MARK, whole
 from ingest.doctor import Finding, Level
 from ingest.followable import NEXT, why_not
+from ingest.wrapped import LOOKED_AT_BYTES, EntrySplitter, form_in
 from kardia.events import Event, Kind
 
 TAIL_BYTES = 8 << 20
@@ -114,11 +115,17 @@ def sample_of(path: Path, dialect: Dialect, source: str, hear: Callable[[Event],
     sample = Sample()
     with path.open("rb") as file:
         sample.size = file.seek(0, 2)
+        file.seek(0)
+        form = form_in(file.read(LOOKED_AT_BYTES))
         start = max(0, sample.size - TAIL_BYTES)
         file.seek(start)
         if start:
             start += len(file.readline(MAX_LINE_BYTES))  # the rest of a line
         lines: list[bytes] = []
+        if form is not None:
+            data = file.read(TAIL_BYTES)
+            sample.bytes_read = len(data)
+            lines = [line.text for line in EntrySplitter(form, start).feed(data).lines if line.refused is None]
         while line := file.readline(MAX_LINE_BYTES):
             if not line.endswith(b"\n"):
                 break  # half a line, or one that is too long: the collector's business

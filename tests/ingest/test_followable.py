@@ -18,16 +18,25 @@ from ingest.settings import CollectSettings
 from tests.ingest.archives import wrapping
 from tests.ingest.lines import line
 
-WRAPPED = [name for name in wrapping.FORMS if name != "plain"]
+FOLLOWED = ("plain", "docker", "cri")
+WRAPPED = [name for name in wrapping.FORMS if name not in FOLLOWED]
 SERVER = b"[2026-11-20 10:00:00,000] INFO [GroupCoordinator 1]: Startup complete. (kafka.coordinator.group.X)"
 LINES = {"request": (line(1), line(2)), "server": (SERVER, SERVER), "long": (b"x" * 200_000, line(2))}
 
 
-def test_a_plain_log_can_be_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", FOLLOWED)
+def test_a_log_of_a_broker_or_a_container_can_be_followed(tmp_path: Path, form: str) -> None:
     for name, lines in LINES.items():
-        (tmp_path / name).write_bytes(wrapping.plain(lines))
+        (tmp_path / name).write_bytes(wrapping.FORMS[form](lines))
         assert why_not(tmp_path / name) == ""
         Followable().check(tmp_path / name)
+
+
+@pytest.mark.parametrize("form", FOLLOWED)
+def test_the_doctor_reads_what_can_be_followed(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(wrapping.FORMS[form](LINES["request"]))
+    assert any(found.sentence.startswith("2 of the last 2 lines are requests") for found in examine(path, UTC))
 
 
 @pytest.mark.parametrize("kind", ["request", "server"])
@@ -59,12 +68,12 @@ def test_a_compressed_log_is_refused(tmp_path: Path) -> None:
 def test_a_log_that_comes_later_is_looked_at_when_its_first_line_is_whole(tmp_path: Path) -> None:
     path, followable = tmp_path / "0.log", Followable()
     followable.check(path)
-    wrapped = wrapping.cri(LINES["request"])
+    wrapped = wrapping.journal_json(LINES["request"])
     for size in (0, 10, wrapped.index(b"\n")):
         path.write_bytes(wrapped[:size])
         followable.check(path)
     path.write_bytes(wrapped)
-    with pytest.raises(SettingsError, match="CRI"):
+    with pytest.raises(SettingsError, match="JSON, MESSAGE"):
         followable.check(path)
 
 
@@ -77,7 +86,7 @@ def test_a_first_line_without_end_is_known_at_the_bound(tmp_path: Path, size: in
 
 def test_a_collector_says_it_before_it_looks_for_a_broker(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
-    path.write_bytes(wrapping.cri(LINES["server"]))
+    path.write_bytes(wrapping.journal_json(LINES["server"]))
     settings = CollectSettings(
         server_log=(str(path),),
         broker="b:1",
@@ -93,7 +102,7 @@ def test_what_is_known_is_not_opened_again(tmp_path: Path) -> None:
     path, followable = tmp_path / "a", Followable()
     path.write_bytes(wrapping.plain(LINES["request"]))
     followable.check(path)
-    path.write_bytes(wrapping.cri(LINES["request"]))
+    path.write_bytes(wrapping.journal_json(LINES["request"]))
     followable.check(path)
 
 

@@ -82,9 +82,14 @@ class World:
         lanes: int = LANES,
         clock: ManualClock | None = None,
         fold: bool = False,
+        name: str = "kafka-request.log",
+        wrap: Callable[[bytes], bytes] = lambda line: line + b"\n",
+        shared: bool = False,
     ) -> None:
-        self.path = directory / "kafka-request.log"
-        self.server_path = directory / "server.log"
+        """`wrap`: how a line is written into the log. `shared`: both logs stand in one file."""
+        self.path = directory / name
+        self.server_path = self.path if shared else directory / "server.log"
+        self._wrap, self._shared = wrap, shared
         self.lanes = lanes
         self.clock = clock or ManualClock()
         self.topic = MemoryTopic()
@@ -125,8 +130,10 @@ class World:
 
     def _stream(self, path: Path, dialect: RequestJson | ServerLog, directory: Directory, store: Store) -> LogStream:
         positions = store.load()
-        tail = Tail(path, positions.files.get(str(path), []), monotonic_s=self.clock.monotonic_s, rotate_wait_s=1.0)
-        return LogStream(tail, dialect, self.lanes, directory, positions.brokers.get(str(path), ""))
+        key = f"{path} (server)" if self._shared and dialect.stream == "server" else str(path)
+        saved, monotonic_s = positions.files.get(key, []), self.clock.monotonic_s
+        tail = Tail(path, saved, monotonic_s=monotonic_s, rotate_wait_s=1.0, shared=self._shared)
+        return LogStream(tail, dialect, self.lanes, directory, positions.brokers.get(key, ""), key)
 
     def write(self, count: int = 1) -> None:
         """Append heartbeats of different groups."""
@@ -136,7 +143,7 @@ class World:
             request = {"groupId": group, "generationId": 1, "memberId": f"m-{self.number}", "groupInstanceId": None}
             data = line(self.number, request=request)
             self.written.append(data)
-            self.file.write(data + b"\n")
+            self.file.write(self._wrap(data))
 
     def rename(self) -> None:
         self._renames += 1
