@@ -264,10 +264,11 @@ class Collector:
             )
 
     def _broker_beside(self, server: LogStream) -> str:
-        """A server.log belongs to the request log in its folder, or to the only one there is."""
+        """A server.log belongs to the request log in its file or its folder, or to the only one there is."""
         requests = [stream for stream in self.streams if stream.dialect.stream == "request"]
+        within = [stream for stream in requests if stream.tail.path == server.tail.path]
         beside = [stream for stream in requests if stream.tail.path.parent == server.tail.path.parent]
-        chosen = beside if len(beside) == 1 else requests
+        chosen = next((some for some in (within, beside) if len(some) == 1), requests)
         return chosen[0].broker if len(chosen) == 1 else ""
 
     def _notice_sleep(self) -> None:

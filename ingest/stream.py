@@ -15,6 +15,7 @@ from ingest.blocks import AHEAD_MS, Gathered, Line, held_from, held_lines, read_
 from ingest.dialects import UNNAMED, Asked, Dialect, Listener, better
 from ingest.identity import Saved
 from ingest.incarnation import Incarnation
+from ingest.kubelet import is_continued
 from ingest.router import Directory
 from ingest.tail import Read, Tail
 from ingest.wrapped import texts_in
@@ -87,7 +88,7 @@ class LogStream:
             for read in self._held:
                 self._take(read)
             self._held, self._held_bytes = [], 0
-        if self.tail.at_end and not self._held and not self.tail.is_continued:
+        if self.tail.at_end and not self._held and not is_continued(self.tail.path):
             # Monotone: a wall clock that is set back does not take back what was said.
             self._complete_to_ms = max(self._complete_to_ms, wall_ms)
         return size

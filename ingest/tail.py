@@ -148,12 +148,6 @@ class Tail:
         )
 
     @property
-    def is_continued(self) -> bool:
-        """Whether the container was started again, and writes the next file: this one then says nothing of now."""
-        number = self.path.stem
-        return self.path.suffix == ".log" and number.isdecimal() and self.path.with_stem(f"{int(number) + 1}").exists()
-
-    @property
     def lag_bytes(self) -> int:
         """Bytes that are in the files and have not been handed out."""
         return sum(max(incarnation.size() - incarnation.position, 0) for incarnation in self._open)

@@ -26,6 +26,7 @@ from demo.ports import free_ports
 from ingest.offline import read_offsets_file
 from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER, check_format, decode_batch
 from kardia.events import DEFAULT_LANES, Event, Kind, event_id, lane_of
+from tests.ingest.archives import wrapping
 from tests.ingest.lines import line
 
 if TYPE_CHECKING:
@@ -130,6 +131,40 @@ class Log:
 
     def members(self) -> list[str]:
         return [f"m-{number:06d}" for number in range(1, self.number + 1)]
+
+
+def test_both_logs_of_a_containers_output_are_collected(
+    kafka: Broker, name: str, options: list[str], tmp_path: Path
+) -> None:
+    """What the kubelet keeps of a broker that logs to its console, by one pattern for both logs."""
+    pod = tmp_path / "kafka_my-cluster-kafka-0_11" / "kafka"
+    pod.mkdir(parents=True)
+    lines = [_heartbeat(number) for number in range(3)]
+    told = b"[2026-11-18 11:06:40,009] INFO [GroupCoordinator 1]: Startup complete. (kafka.coordinator.group.X)"
+    lines += [told.replace(b"Startup complete.", b"Preparing to rebalance group g in state Stable"), b"x" * 40_000]
+    (pod / "0.log").write_bytes(wrapping.cri(lines))
+    pattern = str(tmp_path / "*" / "kafka" / "*.log")
+    options[1] = pattern
+    topic = Topic(kafka.bootstrap, name)
+    with running(collect(*options, "--server-log", pattern)) as process:
+        wait_until(lambda: len(topic.members()) == 3, "the requests come")
+        wait_until(
+            lambda: _ticked(topic) == {"10.0.0.1:9092/request", "10.0.0.1:9092/server"}, "both are of one broker"
+        )
+        (pod / "0.log").rename(pod / "0.log.20261120-100000")
+        (pod / "0.log").write_bytes(wrapping.cri([_heartbeat(9)]))
+        wait_until(lambda: "m-9" in topic.members(), "the log goes on")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+    topic.close()
+
+
+def _heartbeat(number: int) -> bytes:
+    return line(number, request={"groupId": "g", "generationId": 1, "memberId": f"m-{number}"})
+
+
+def _ticked(topic: Topic) -> set[str]:
+    return {event.source.rpartition("/")[0] for event in topic.read() if event.kind == Kind.TICK}
 
 
 def test_stopped_killed_and_rotated_it_loses_nothing(

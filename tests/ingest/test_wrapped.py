@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -17,6 +18,7 @@ from ingest.blocks import Cut, Gathered, Line, Splitter, read_cut
 from ingest.dialects import MAX_LINE_BYTES
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
+from ingest.kubelet import is_continued
 from ingest.router import Directory
 from ingest.stamps import zone_named
 from ingest.wrapped import LOOKED_AT_BYTES, EntrySplitter, form_in, splitter_of, texts_in
@@ -274,6 +276,16 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 def test_a_collector_loses_nothing_over_rotations_and_crashes(world: World) -> None:
     for number in range(12):
         world.write(3)
+        world.number += 1
+        request = {"groupId": "g-x", "generationId": 1, "memberId": f"m-{world.number}", "groupInstanceId": None}
+        entries = world._wrap(line(world.number, request=request))
+        cut = (number * 97) % len(entries)
+        world.file.write(entries[:cut])
+        if number % 2:
+            world.step(2)
+        if number % 4 == 1:
+            world.crash()
+        world.file.write(entries[cut:])
         if number % 3 == 1:
             world.step(2)
         if number % 4 == 2:
@@ -345,6 +357,23 @@ def test_a_container_that_was_started_again_is_not_complete_by_its_old_file(worl
     world.path.with_name("1.log").unlink()
     world.step(20)
     assert complete_to_ms() > at + 2_000
+
+
+def test_a_pod_that_was_made_again_goes_on_in_another_folder(tmp_path: Path) -> None:
+    old, new, other = (
+        tmp_path / pod / "kafka" / "0.log"
+        for pod in ("kafka_my-cluster-kafka-0_11", "kafka_my-cluster-kafka-0_22", "kafka_my-cluster-kafka-1_33")
+    )
+    for at, path in enumerate((old, other)):
+        path.parent.mkdir(parents=True)
+        path.touch()
+        os.utime(path.parent.parent, (at, at))
+    assert not is_continued(old)
+    new.parent.mkdir(parents=True)
+    assert is_continued(old)
+    assert not is_continued(new)
+    assert not is_continued(other)
+    assert not is_continued(old.with_name("server.log"))
 
 
 def test_json_of_a_broker_itself_is_no_json_file() -> None:
