@@ -14,6 +14,9 @@ from operator import itemgetter
 
 from kardia.events import Event, Kind, for_shard
 
+EXACT_MAX = 1 << 53
+"""Largest whole number that the columns hold exactly; a damaged line may name a larger size, which means no more."""
+
 FIELDS = ("start", "end", "logged_at_ms", "arrived_at_ms", "handled_at_ms", "decided_at_ms", "bytes")
 """The numbers of one request in this order; `bytes` is the size of the records in the answer to a FETCH, else 0."""
 
@@ -59,7 +62,7 @@ class Stretch:
                 arrived_at_ms=arrived,
                 handled_at_ms=handled,
                 decided_at_ms=decided,
-                detail={"bytes": int(size)} if fetch else None,
+                detail={"bytes": int(min(size, EXACT_MAX))} if fetch else None,
             )
 
     def for_shard(self, shard: int) -> Stretch:

@@ -170,8 +170,8 @@ def _joining(view: GroupView, running: Any) -> list[dict[str, Any]]:
             "since_at": to_rfc3339(since_at_ms),
         }
         for entry in reversed(running.stragglers or ())
-        if entry["joined"] and entry["member_id"] not in view.lives
-        for since_at_ms in (running.started_at_ms + (entry["waited_ms"] or 0),)
+        if entry["joined"] and entry["waited_ms"] is not None and entry["member_id"] not in view.lives
+        for since_at_ms in (running.started_at_ms + entry["waited_ms"],)
     ]
 
 

@@ -16,6 +16,7 @@ from ingest.dialects import request_shapes as shapes
 from ingest.dialects.quiet_text import Quiet
 from kardia.events import ALL_SHARDS, QUEUED_MS, Event, Kind, shard_of
 from kardia.slowness import SLOW_MS
+from kardia.stretches import EXACT_MAX
 
 CONNECTION = re.compile(r"(.+:\d+)-(.+):\d+(?:-\d+)?-\d+", re.DOTALL)
 """Two addresses, then one number (up to 3.9) or two; from the right, because an IPv6 address is full of colons."""
@@ -163,7 +164,7 @@ class RequestEvents:
                 version,
                 0,
                 generation_id,
-                _with_queue(None, queue_ms) if names else {"bytes": size},
+                _with_queue(None, queue_ms) if names else {"bytes": min(size, EXACT_MAX)},
             ),
         )
 
@@ -247,7 +248,7 @@ class RequestEvents:
                 header.request_api_version,
                 response.error_code,
                 -1,
-                {"bytes": size},
+                {"bytes": min(size, EXACT_MAX)},
             ),
         )
 

@@ -135,7 +135,8 @@ def _joining(material: Material, at_ms: int, there: Collection[str]) -> str:
     row = max(material.rebalances, key=lambda one: int(one["started_at_ms"]), default=None)
     if row is None or row["joined_at_ms"] is not None or row["completed_at_ms"] is not None:
         return ""
-    since = [(row["started_at_ms"] + (entry["waited_ms"] or 0), entry) for entry in row["stragglers"] or ()]
+    known = [entry for entry in row["stragglers"] or () if entry["waited_ms"] is not None]
+    since = [(row["started_at_ms"] + entry["waited_ms"], entry) for entry in known]
     new = [one for one in since if one[1]["joined"] and one[1]["member_id"] not in there and one[0] <= at_ms]
     if not new:
         return ""

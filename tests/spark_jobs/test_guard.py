@@ -386,7 +386,7 @@ def test_a_line_that_a_dialect_raises_at_is_passed(tmp_path: Path, monkeypatch: 
 
 
 def test_a_record_that_is_raised_at_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offsets_records, "_group", lambda *_: 1 // 0)
+    monkeypatch.setattr(offsets_records, "group_event", lambda *_: 1 // 0)
     event = offsets_records.record_event(3, 17, 1e12, b"\x00\x02\x00\x01g", None)
     assert event is not None
     assert (event.kind, event.start, event.end, (event.detail or {})["reason"]) == (Kind.REJECTED, 17, 18, REASON)

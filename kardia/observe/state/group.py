@@ -368,9 +368,6 @@ class Told(Compact):
     """What it is after a load; None where that is not known."""
     shown_at_ms: float = NEVER
     """Last sentence or record that showed it as it is held."""
-    state_at_ms: float = NEVER
-    """The last of them that says in which state it is: a rebalance that is not seen to begin began since then. Those
-    about a member do not, for they stand before or behind the begin of the rebalance that they lead to."""
     listed_at_ms: float = NEVER
     """Last record that listed its members, or none."""
     sampled_at_ms: float = NEVER
@@ -391,6 +388,9 @@ class Told(Compact):
     """What the next epoch begins with, where sentences alone tell of the group."""
     bump: Bump | None = None
     """The last epoch of such a group."""
+    state_at_ms: float = NEVER
+    """The last sentence or record that says in which state it is: a rebalance that is not seen to begin began since
+    then. Those about a member do not, for they stand before or behind the begin of the rebalance that they lead to."""
 
     def note_end(self, member_id: str, end: SaidEnd) -> None:
         """Remember why a member is gone; the oldest is forgotten where there are too many."""
