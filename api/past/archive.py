@@ -90,7 +90,7 @@ def transitions(
 def rebalances(reader: TableReader, cluster_id: str, group_id: str, part: HistoryPart, max_rows: int) -> Page:
     """Rebalances of a group by the instant they began."""
     where, files = _within(cluster_id, group_id, part, "started_at_ms", "started_at_ms")
-    rows = _standing(reader, where, files, max_rows)
+    rows = standing_rows(reader, where, files, max_rows)
     return _page(rows, part, lambda row: (row.started_at_ms, row.generation_before))
 
 
@@ -105,7 +105,7 @@ def evictions(
     where, files = _within(cluster_id, group_id, part, "known_at_ms", "joined_at_ms")
     rows = [
         row
-        for row in _standing(reader, where, files, max_rows)
+        for row in standing_rows(reader, where, files, max_rows)
         if row.end_cause in causes
         and row.ended_at_ms is not None
         and (part.from_ms is None or row.ended_at_ms >= part.from_ms)
@@ -122,7 +122,7 @@ def predictions(
     where, files = _within(cluster_id, group_id, part, "predicted_at_ms", "predicted_at_ms")
     if member_id is not None:
         where &= ds.field("member_id") == member_id
-    rows = _standing(reader, where, files, max_rows)
+    rows = standing_rows(reader, where, files, max_rows)
     return _page(rows, part, lambda row: (row.predicted_at_ms, sort_key(row.member_id), row.kind))
 
 
@@ -210,7 +210,7 @@ def lives(
         & (ds.field("batch_id") <= batch_id)
     )
     files = [Bound("group_id", "=", group_id)]
-    return sorted(_standing(reader, where, files, max_rows), key=lambda row: row.joined_at_ms, reverse=True)
+    return sorted(standing_rows(reader, where, files, max_rows), key=lambda row: row.joined_at_ms, reverse=True)
 
 
 def lives_until(
@@ -219,7 +219,7 @@ def lives_until(
     """Standing rows of all lives of a group that began at or before an instant."""
     where, files = knowledge.of(cluster_id, group_id)
     where &= ds.field("joined_at_ms") <= at_ms
-    return _standing(reader, where, [*files, Bound("joined_at_ms", "<=", at_ms)], max_rows)
+    return standing_rows(reader, where, [*files, Bound("joined_at_ms", "<=", at_ms)], max_rows)
 
 
 def first_of(reader: TableReader, chunks: Iterable[pa.Table], names: Sequence[str], part: HistoryPart) -> list[Any]:
@@ -256,7 +256,9 @@ def _within(
     return where, files
 
 
-def _standing(reader: TableReader, where: ds.Expression, files: list[Bound], max_rows: int) -> list[Any]:
+def standing_rows(reader: TableReader, where: ds.Expression, files: list[Bound], max_rows: int) -> list[Any]:
+    """Standing rows among those that a question reads, at most `max_rows` of them."""
+
     def take(chunks: Iterator[pa.Table]) -> list[Any]:
         standing, seen = Standing(TABLES[reader.name]), 0
         for chunk in chunks:

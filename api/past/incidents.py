@@ -14,10 +14,9 @@ import pyarrow.dataset as ds
 from api.answers import answers
 from api.files.files import Bound
 from api.files.reader import TableReader
-from api.past.archive import bounded
-from api.present.standing import Standing
+from api.past.archive import bounded, standing_rows
 from kardia.instants import to_rfc3339
-from kardia.tables import EVICTION_CAUSES, TABLES
+from kardia.tables import EVICTION_CAUSES
 
 REFUSED = ["fenced", "static_id_asked_for"]
 """Causes in the history of a member that was refused."""
@@ -50,12 +49,12 @@ def incidents(readers: Mapping[str, TableReader], stretch: Stretch, max_rows: in
     """Groups of which something is told, the worst first: those that lost most members against their will, then those
     whose members were refused most often, then those that rebalanced longest, then most often."""
     groups: dict[str, _Group] = {}
-    for row in _standing(readers["members"], stretch, "known_at_ms", "joined_at_ms", max_rows):
+    for row in _rows_of(readers["members"], stretch, "known_at_ms", "joined_at_ms", max_rows):
         group = groups.setdefault(row.group_id, _Group())
         group.clients[row.member_id] = row.client_id
         if row.ended_at_ms is not None and _within(row.ended_at_ms, stretch):
             group.ended.append(row)
-    for row in _standing(readers["rebalances"], stretch, "known_at_ms", "started_at_ms", max_rows):
+    for row in _rows_of(readers["rebalances"], stretch, "known_at_ms", "started_at_ms", max_rows):
         if row.completed_at_ms is None or stretch.from_ms is None or row.completed_at_ms >= stretch.from_ms:
             groups.setdefault(row.group_id, _Group()).rebalances.append(row)
     for group_id, at_ms in _refusals(readers["transitions"], stretch, max_rows):
@@ -157,7 +156,7 @@ def _within(at_ms: int, stretch: Stretch) -> bool:
     return (stretch.from_ms is None or at_ms >= stretch.from_ms) and (stretch.to_ms is None or at_ms < stretch.to_ms)
 
 
-def _standing(reader: TableReader, stretch: Stretch, lower: str, upper: str, max_rows: int) -> Iterator[Any]:
+def _rows_of(reader: TableReader, stretch: Stretch, lower: str, upper: str, max_rows: int) -> list[Any]:
     """Rows of the cluster that may tell of the stretch: known no earlier than its begin, of what began before its end.
     Neither bound separates a row from the one that corrects it."""
     where = (ds.field("cluster_id") == stretch.cluster_id) & (ds.field("batch_id") <= stretch.batch_id)
@@ -169,13 +168,4 @@ def _standing(reader: TableReader, stretch: Stretch, lower: str, upper: str, max
         where &= ds.field(upper) < stretch.to_ms
         files.append(Bound(upper, "<", stretch.to_ms))
 
-    def take(chunks: Iterator[pa.Table]) -> list[Any]:
-        standing, seen = Standing(TABLES[reader.name]), 0
-        for chunk in chunks:
-            seen += chunk.num_rows
-            bounded(seen, max_rows, reader.name)
-            for row in reader.rows(chunk):
-                standing.fold(row)
-        return list(standing.rows())
-
-    yield from reader.scan(where, files, take)
+    return standing_rows(reader, where, files, max_rows)
