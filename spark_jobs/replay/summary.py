@@ -38,7 +38,7 @@ class Summary:
     """Events that were left out, because the observer raised at them."""
     unattributed: int = 0
     portions: int = 0
-    span_ms: tuple[float, float] | None = None
+    span_ms: tuple[float, float] | None = field(default=None, compare=False)
     """Stamps of the first and the last line that were read, epoch ms; None where the engine does not say."""
     groups: int = 0
     members: int = 0

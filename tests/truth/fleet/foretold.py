@@ -34,7 +34,8 @@ def compare(
     """Score the session predictions of one group: `rows` as they stand, `told` as they were said."""
     made = {(row["member_id"], row["predicted_at_ms"]): row["certainty"] for row in told if row["outcome"] == "open"}
     ours: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
+    dated = [row for row in rows if row["deadline_at_ms"] is not None]  # else it says no instant that could be scored
+    for row in dated:
         if row["kind"] == "session" and row["deadline_at_ms"] <= until_ms:
             row["certainty_when_made"] = made.get((row["member_id"], row["predicted_at_ms"]), "")
             ours.setdefault(row["member_id"], []).append(row)

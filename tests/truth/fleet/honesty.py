@@ -105,7 +105,8 @@ def compare_last(result: Score, truth: Truth, stood: dict[str, list[dict[str, An
     for row in stood["predictions"]:
         # Whoever stopped polling may be dead, which its session will show; who is silent may wait in a JoinGroup.
         waits = row["kind"] == "poll" or open_join_phase
-        if row["outcome"] == "open" and row["deadline_at_ms"] <= until_ms - LEFT_OPEN_MS and not waits:
+        due_ms = until_ms if row["deadline_at_ms"] is None else row["deadline_at_ms"]
+        if row["outcome"] == "open" and due_ms <= until_ms - LEFT_OPEN_MS and not waits:
             text = f"{row['member_id']} {row['kind']}, deadline {row['deadline_at_ms'] - START_MS:,.0f}"
             result.problem("prediction left open", truth.group_id, row["predicted_at_ms"], text)
 
