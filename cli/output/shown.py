@@ -69,10 +69,17 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
             _number(row["members"]["total"]),
             _name(row["state"]),
             _number(row["generation_id"]),
-            Text("-" if last is None else f"{words.instant(last['started_at_ms'])} {words.name(last['trigger'])}"),
+            _began(last),
         ]
         table.add_row(*cells[: len(table.columns) - lowered], *([_number(row["rung"])] if lowered else []))
     return Pile(table, Text("There are more; --search, --state and --limit choose.", style="dim")) if more else table
+
+
+def _began(rebalance: Answer | None) -> Text:
+    """When a rebalance began, and by what."""
+    if rebalance is None:
+        return Text("-")
+    return Text(f"{words.instant(rebalance['started_at_ms'])} {words.name(rebalance['trigger'])}")
 
 
 def groups_of_archive(rows: list[Answer], more: bool, gone_through: dict[str, Answer]) -> RenderableType:
@@ -99,7 +106,7 @@ def groups_of_archive(rows: list[Answer], more: bool, gone_through: dict[str, An
             _number(row["members"]["total"]),
             _name(row["state"]),
             _number(row["generation_id"]),
-            Text("-" if last is None else f"{words.instant(last['started_at_ms'])} {words.name(last['trigger'])}"),
+            _began(last),
             *([_number(row["rung"])] if lowered else []),
         )
     return Pile(table, Text("There are more; --search, --state and --limit choose.", style="dim")) if more else table
