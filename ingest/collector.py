@@ -26,8 +26,8 @@ from ingest.folded_wire import Outgoing
 from ingest.metrics import Metrics
 from ingest.offline import tick
 from ingest.outgoing import Lanes, encoded, routed
-from ingest.ports import Clock, Ends, Records, Samples, Sessions, Topic
-from ingest.positions import Positions, SavedDirectory, Store
+from ingest.ports import Clock, Ends, Records, Samples, Saves, Sessions, Topic
+from ingest.positions import Positions, SavedDirectory
 from ingest.processes import Processes, of_groups, summary_of
 from ingest.router import Directory
 from ingest.stream import Covered, LogStream
@@ -91,7 +91,7 @@ class Collector:
     topic: Topic
     streams: Sequence[LogStream]
     directory: Directory
-    store: Store
+    store: Saves
     positions: Positions
     metrics: Metrics
     records: Records | None = None
@@ -497,7 +497,7 @@ class Collector:
 
     def _save_when_due(self, *, now: bool = False) -> None:
         now_s = self.clock.monotonic_s()
-        if self._dirty and (now or (now_s - self._saved_s) * 1000 >= SAVE_MS):
+        if self._dirty and (now or self.store.is_full or (now_s - self._saved_s) * 1000 >= SAVE_MS):
             self._saved_s = now_s
             if not self._save():
                 return

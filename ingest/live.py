@@ -20,13 +20,13 @@ from ingest.errors import PositionsError
 from ingest.followable import Followable
 from ingest.metrics import Metrics
 from ingest.offsets_source import OffsetsSource, partitions_of_offsets
-from ingest.ports import Clock
+from ingest.ports import Clock, Saves, Topic
 from ingest.positions import Positions, Store
 from ingest.producer import KafkaTopic, ensure_topic
 from ingest.router import Directory
 from ingest.sampler import Sampler
 from ingest.session_config import SessionConfig
-from ingest.settings import CollectSettings, expanded
+from ingest.settings import CollectSettings, ReadSettings, expanded
 from ingest.stamps import zone_named
 from ingest.stream import LogStream
 from ingest.tail import Tail
@@ -68,7 +68,7 @@ class _Asked:
     @classmethod
     def of(
         cls,
-        settings: CollectSettings,
+        settings: ReadSettings,
         store: Store,
         positions: Positions,
         metrics: Metrics,
@@ -122,14 +122,7 @@ def _run(
             f"positions of {settings.cluster!r}",
             "give each cluster its own --positions directory",
         )
-    positions.cluster = settings.cluster
-    directory = Directory()
-    directory.merge(store.load_directory().entries)
-    for note in store.notes:
-        say(note)
-    followable = Followable(settings.log_pattern)
-    for path in expanded((*settings.request_log, *settings.server_log)):
-        followable.check(path)  # before anything is made on a broker
+    check_logs(settings)  # before anything is made on a broker
     observed, events = settings.clients()
     ensure_topic(settings.topic_brokers, settings.topic, settings.lanes, events)
     topic = KafkaTopic(settings.topic_brokers, settings.topic, settings.cluster, events)
@@ -137,75 +130,124 @@ def _run(
     if positions.topic_id not in (UNKNOWN, watch.known):
         say(_made_again(settings))
     positions.topic_id = watch.known
-    partitions = settings.partitions()
-    if settings.bootstrap_server and not settings.offsets_partitions:
-        partitions = partitions_of_offsets(settings.bootstrap_server, observed) or partitions
-    asked = _Asked.of(settings, store, positions, metrics, observed, partitions, say)
     if settings.metrics_port:
         start_http_server(settings.metrics_port, addr="127.0.0.1", registry=metrics.registry)
-    zone = zone_named(settings.log_timezone or "UTC")
-
-    def stream(path: Path, dialect: Dialect, *, shared: bool) -> LogStream:
-        key = f"{path} ({dialect.stream})" if shared and dialect.stream == "server" else str(path)
-        saved = positions.files.get(key, [])
-        wait_s = settings.rotate_wait_s
-        tail = Tail(path, saved, monotonic_s=clock.monotonic_s, rotate_wait_s=wait_s, shared=shared)
-        broker = settings.broker or positions.brokers.get(key, "")
-        if dialect.stream == "server" and settings.request_log and is_numbered(broker):
-            broker = ""  # its name from a time without a request log, which knows the broker by its address
-        return LogStream(tail, dialect, settings.lanes, directory, broker, key)
-
-    def requests() -> RequestJson:
-        return RequestJson(
-            zone, partitions, fold=True, fold_from_bytes=FOLD_FROM_BYTES, log_pattern=settings.log_pattern
-        )
-
-    def servers() -> ServerLog:
-        return ServerLog(zone, partitions, settings.log_pattern)
-
-    streams: list[LogStream] = []
-
-    def take_up() -> None:
-        followed = {(one.tail.path, one.dialect.stream) for one in streams}
-        of_requests, of_servers = expanded(settings.request_log), expanded(settings.server_log)
-        shared = {*of_requests} & {*of_servers}  # the output of a container holds both
-        for paths, name, make in ((of_requests, "request", requests), (of_servers, "server", servers)):
-            for path in paths:
-                if followable.takes(path, say) and (path, name) not in followed:
-                    streams.append(stream(path, make(), shared=path in shared))
-                    say(f"following {path}")
-
-    take_up()
-    collector = Collector(
-        clock,
-        topic,
-        streams,
-        directory,
-        store,
-        positions,
-        metrics,
-        asked.records,
-        settings.lanes,
-        say,
-        asked.sessions,
-        samples=asked.samples,
-        beside_requests=bool(settings.request_log),
-        ends=asked.ends,
-    )
-    scanned_s = clock.monotonic_s()
+    following = Following(settings, clock, topic, store, store, positions, metrics, observed, say)
     try:
         while not stopping():
-            if not collector.step():
+            if not following.step():
                 time.sleep(IDLE_S)  # acknowledgements that come meanwhile are taken by the next round, at once
             if watch.changed():
                 positions.topic_id = watch.known
                 say(_made_again(settings))
-            if clock.monotonic_s() - scanned_s >= RESCAN_S:
-                scanned_s = clock.monotonic_s()
-                take_up()
-        return collector.stop()
+        return following.collector.stop()
     finally:
-        asked.close()
+        following.close()
+
+
+def check_logs(settings: ReadSettings) -> None:
+    """Raise for a log that can be seen to be none."""
+    followable = Followable(settings.log_pattern)
+    for path in expanded((*settings.request_log, *settings.server_log)):
+        followable.check(path)
+
+
+class Following:
+    """Everything that the settings name, followed: a collector, and the logs that appear later."""
+
+    def __init__(
+        self,
+        settings: ReadSettings,
+        clock: Clock,
+        topic: Topic,
+        saves: Saves,
+        store: Store,
+        positions: Positions,
+        metrics: Metrics,
+        observed: dict[str, str],
+        say: Callable[[str], None],
+    ) -> None:
+        """Begin where `positions` are, with what `store` has beside them; they are saved by `saves`. `observed`:
+        settings of clients of the observed cluster."""
+        self._settings, self._clock, self._say, self._positions = settings, clock, say, positions
+        positions.cluster = settings.cluster
+        self._directory = Directory()
+        self._directory.merge(store.load_directory().entries)
+        for note in store.notes:
+            say(note)
+        self._followable = Followable(settings.log_pattern)
+        self._partitions = settings.partitions()
+        if settings.bootstrap_server and not settings.offsets_partitions:
+            self._partitions = partitions_of_offsets(settings.bootstrap_server, observed) or self._partitions
+        self._asked = _Asked.of(settings, store, positions, metrics, observed, self._partitions, say)
+        self._zone = zone_named(settings.log_timezone or "UTC")
+        self._streams: list[LogStream] = []
+        self._take_up()
+        self.collector = Collector(
+            clock,
+            topic,
+            self._streams,
+            self._directory,
+            saves,
+            positions,
+            metrics,
+            self._asked.records,
+            settings.lanes,
+            say,
+            self._asked.sessions,
+            samples=self._asked.samples,
+            beside_requests=bool(settings.request_log),
+            ends=self._asked.ends,
+        )
+        self._scanned_s = clock.monotonic_s()
+
+    def step(self) -> bool:
+        """One round; True when there is more to read, False when the caller may sleep a little."""
+        read = self.collector.step()
+        if self._clock.monotonic_s() - self._scanned_s >= RESCAN_S:
+            self._scanned_s = self._clock.monotonic_s()
+            self._take_up()
+        return read
+
+    def close(self) -> None:
+        """End all connections."""
+        self._asked.close()
+
+    def _take_up(self) -> None:
+        followed = {(one.tail.path, one.dialect.stream) for one in self._streams}
+        of_requests, of_servers = expanded(self._settings.request_log), expanded(self._settings.server_log)
+        shared = {*of_requests} & {*of_servers}  # the output of a container holds both
+        for paths, name, make in (
+            (of_requests, "request", self._request_log),
+            (of_servers, "server", self._server_log),
+        ):
+            for path in paths:
+                if self._followable.takes(path, self._say) and (path, name) not in followed:
+                    self._streams.append(self._stream(path, make(), shared=path in shared))
+                    self._say(f"following {path}")
+
+    def _stream(self, path: Path, dialect: Dialect, *, shared: bool) -> LogStream:
+        settings = self._settings
+        key = f"{path} ({dialect.stream})" if shared and dialect.stream == "server" else str(path)
+        saved = self._positions.files.get(key, [])
+        wait_s = settings.rotate_wait_s
+        tail = Tail(path, saved, monotonic_s=self._clock.monotonic_s, rotate_wait_s=wait_s, shared=shared)
+        broker = settings.broker or self._positions.brokers.get(key, "")
+        if dialect.stream == "server" and settings.request_log and is_numbered(broker):
+            broker = ""  # its name from a time without a request log, which knows the broker by its address
+        return LogStream(tail, dialect, settings.lanes, self._directory, broker, key)
+
+    def _request_log(self) -> RequestJson:
+        return RequestJson(
+            self._zone,
+            self._partitions,
+            fold=True,
+            fold_from_bytes=FOLD_FROM_BYTES,
+            log_pattern=self._settings.log_pattern,
+        )
+
+    def _server_log(self) -> ServerLog:
+        return ServerLog(self._zone, self._partitions, self._settings.log_pattern)
 
 
 def _made_again(settings: CollectSettings) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
-from ingest.committed import Committed
+from ingest.committed import Committed, SavedCommitted
+from ingest.positions import Positions, SavedDirectory
 from kardia.events import Event
 
 
@@ -35,6 +37,29 @@ class Topic(Protocol):
 
     def poll(self, timeout_s: float) -> None:
         """Let acknowledgements in. Raises `DeliveryError` when a record was refused for good."""
+        ...
+
+
+class Saves(Protocol):
+    """Where a collector keeps what it goes on from (`ingest.positions.Store`)."""
+
+    directory: Path
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the positions should be saved now, however short the time since the last save."""
+        ...
+
+    def save(self, positions: Positions) -> None:
+        """Save positions, durably when this returns. Raises `OSError` when the disk does not take them."""
+        ...
+
+    def save_directory(self, directory: SavedDirectory) -> None:
+        """Save the router's directory."""
+        ...
+
+    def save_committed(self, committed: SavedCommitted, number: int) -> None:
+        """Save the partitions with commits, before the positions of the records that they were learned from."""
         ...
 
 

@@ -59,6 +59,9 @@ class SavedDirectory(msgspec.Struct):
 class Store:
     """A directory of positions, held by one collector at a time."""
 
+    is_full = False
+    """Positions are a few lines: they can wait for their time."""
+
     def __init__(self, directory: Path) -> None:
         """Create the directory if it is missing and lock it."""
         self.directory = directory

@@ -25,10 +25,10 @@ MAX_LOGS = 256
 """Logs of one collector: each holds a descriptor and a look at its name 20 times a second."""
 
 
-class CollectSettings(BaseSettings):
-    """What a collector is told."""
+class ReadSettings(BaseSettings):
+    """What is read, and how it is to be understood; for everything that follows logs and a cluster."""
 
-    model_config = SettingsConfigDict(env_prefix="KARDIA_COLLECT_", frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(frozen=True, extra="forbid")
 
     request_log: Patterns = Field(default=(), description="request logs, or patterns such as /logs/*/kafka-request.log")
     server_log: Patterns = Field(default=(), description="server.log files, or patterns")
@@ -47,19 +47,12 @@ class CollectSettings(BaseSettings):
     offsets_partitions: int = Field(
         default=0, ge=0, le=10_000, description="partitions of __consumer_offsets, 0: ask the cluster, else 50"
     )
-    events_bootstrap_server: str = Field(default="", description="brokers of the topic of events; empty: the same ones")
     client_config: Place | None = Field(default=None, description="properties file for clients of the observed cluster")
-    events_client_config: Place | None = Field(
-        default=None,
-        description="properties file for the topic of events; the same file when it is on the same brokers",
-    )
-    topic: str = Field(default="kardia.events", min_length=1, max_length=249)
     lanes: int = Field(default=DEFAULT_LANES, ge=1, le=1_000, description="partitions of the topic of events")
     cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
     broker: str = Field(
         default="", description="name of the broker; empty: as the lines say, of server.log alone by its node id"
     )
-    positions: Place = Field(default=Path("kardia-positions"), description="directory of the positions")
     log_timezone: str = Field(default="", description="zone of the brokers' JVM: IANA name, UTC or +05:30")
     log_pattern: str = Field(
         default="", max_length=500, description="conversion pattern of the logs, as the brokers' log4j file has it"
@@ -69,20 +62,13 @@ class CollectSettings(BaseSettings):
         default=5.0, ge=0, le=3_600, description="a rotated file is read so long after its end"
     )
 
-    @property
-    def topic_brokers(self) -> str:
-        """Brokers of the topic of events."""
-        return self.events_bootstrap_server or self.bootstrap_server
-
-    def clients(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Client settings: of the observed cluster, and of the topic of events."""
-        observed = client_settings(self.client_config)
-        if self.events_client_config is not None:
-            return observed, client_settings(self.events_client_config)
-        return observed, client_settings(None) if self.events_bootstrap_server else observed
-
     def check(self) -> None:
         """Rules between the fields; raises `SettingsError` with what to do."""
+        self.check_sources()
+        self.check_stamps()
+
+    def check_sources(self) -> None:
+        """Whether there is something to read."""
         asks = (self.offsets or self.admin) and self.bootstrap_server
         if not self.request_log and not self.server_log and not asks:
             raise SettingsError(
@@ -99,13 +85,9 @@ class CollectSettings(BaseSettings):
                 "--bootstrap-server with the brokers of the observed cluster",
                 "give it, or leave --admin out",
             )
-        if not self.topic_brokers:
-            raise SettingsError(
-                "there is nowhere to send events",
-                "--events-bootstrap-server",
-                "brokers of the topic of events",
-                "give it, or --bootstrap-server if the topic is to live on the observed cluster",
-            )
+
+    def check_stamps(self) -> None:
+        """Whether the lines of the logs can be read."""
         if (self.request_log or self.server_log) and not self.log_timezone:
             raise SettingsError(
                 "the time zone of the logs is not given",
@@ -120,6 +102,44 @@ class CollectSettings(BaseSettings):
     def partitions(self) -> int:
         """Partitions of the offsets topic when the cluster cannot be asked."""
         return self.offsets_partitions or DEFAULT_OFFSETS_PARTITIONS
+
+
+class CollectSettings(ReadSettings):
+    """What a collector is told: what to read, and where to send it."""
+
+    model_config = SettingsConfigDict(env_prefix="KARDIA_COLLECT_", frozen=True, extra="forbid")
+
+    events_bootstrap_server: str = Field(default="", description="brokers of the topic of events; empty: the same ones")
+    events_client_config: Place | None = Field(
+        default=None,
+        description="properties file for the topic of events; the same file when it is on the same brokers",
+    )
+    topic: str = Field(default="kardia.events", min_length=1, max_length=249)
+    positions: Place = Field(default=Path("kardia-positions"), description="directory of the positions")
+
+    @property
+    def topic_brokers(self) -> str:
+        """Brokers of the topic of events."""
+        return self.events_bootstrap_server or self.bootstrap_server
+
+    def clients(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Client settings: of the observed cluster, and of the topic of events."""
+        observed = client_settings(self.client_config)
+        if self.events_client_config is not None:
+            return observed, client_settings(self.events_client_config)
+        return observed, client_settings(None) if self.events_bootstrap_server else observed
+
+    def check(self) -> None:
+        """Rules between the fields; raises `SettingsError` with what to do."""
+        self.check_sources()
+        if not self.topic_brokers:
+            raise SettingsError(
+                "there is nowhere to send events",
+                "--events-bootstrap-server",
+                "brokers of the topic of events",
+                "give it, or --bootstrap-server if the topic is to live on the observed cluster",
+            )
+        self.check_stamps()
 
 
 def expanded(patterns: tuple[str, ...]) -> list[Path]:
