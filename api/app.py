@@ -100,10 +100,15 @@ Ids of groups and members may contain anything. In a path they stand as they are
 name. Every object carries its `href`. Instants are given in epoch milliseconds and in RFC 3339, and taken in both."""
 
 
-def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable[[], None] = lambda: None) -> FastAPI:
+def create_app(
+    settings: ApiSettings,
+    now_ms: Callable[[], int],
+    shown: Callable[[], None] = lambda: None,
+    store: Store | None = None,
+) -> FastAPI:
     """The API over the tables of `settings`. `now_ms` is the wall clock, epoch milliseconds; `shown` is called whenever
-    something new has been shown."""
-    store = Store(settings, now_ms)
+    something new has been shown. `store`: what is read in place of the tables alone."""
+    store = store or Store(settings, now_ms)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(TableMetrics(store))
     ProcessCollector(namespace="kardia_serve", registry=registry)

@@ -126,10 +126,10 @@ class Kept:
     steps: int = 0
     journal_bytes: int = 0
 
-    def is_full(self, records: Sequence[Record], min_bytes: int, times: int = 1) -> bool:
+    def is_full(self, records: Sequence[Record], min_bytes: int, times: int = 1, *, steps: int = MAX_STEPS) -> bool:
         """Whether a step more makes the journal longer than it may be, or so many `times` as long."""
         most = max(min_bytes, min(MAX_BYTES // self.lane.lanes, int(GROWN * self.base_bytes)))
-        return self.journal_bytes + size_of(records) > times * most or self.steps >= times * MAX_STEPS
+        return self.journal_bytes + size_of(records) > times * most or self.steps >= times * steps
 
 
 def size_of(records: Sequence[Record]) -> int:
@@ -138,11 +138,21 @@ def size_of(records: Sequence[Record]) -> int:
 
 
 def write(
-    store: Store, kept: Kept, records: Sequence[Record], token: bytes, min_bytes: int, *, turn: bool = True
+    store: Store,
+    kept: Kept,
+    records: Sequence[Record],
+    token: bytes,
+    min_bytes: int,
+    *,
+    turn: bool = True,
+    steps: int = MAX_STEPS,
 ) -> bool:
     """Keep a lane that has just taken these records; whether a base was written. `turn`: whether a full journal may be
-    replaced now; where several lanes are written one after the other, not all bases should be in one batch."""
-    full = kept.is_full(records, min_bytes) and (turn or kept.is_full(records, min_bytes, HARD))
+    replaced now; where several lanes are written one after the other, not all bases should be in one batch. `steps`:
+    how many the journal may have."""
+    full = kept.is_full(records, min_bytes, steps=steps) and (
+        turn or kept.is_full(records, min_bytes, HARD, steps=steps)
+    )
     anew = full or kept.lane.was_careful
     if anew:
         base = kept.lane.save()

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.access.guard import MAY_ASK
 from api.store import Store
 
-TOLD_BY_THE_CLOCK = ("age_ms", "answered_at_ms", "answered_at", "remaining_ms", "lasting_ms", "duration_ms")
+TOLD_BY_THE_CLOCK = ("age_ms", "answered_at_ms", "answered_at", "remaining_ms", "lasting_ms", "duration_ms", "in_tables")
 """Fields that move while nothing happens. `duration_ms` of what is over moves with `completed_at_ms` beside it."""
 
 TAG = "kardia.tag"
@@ -38,7 +38,7 @@ TIMED = "/api/v1/"
 """How the paths begin whose answers have such fields; the description of the API only shows them."""
 
 # A quotation mark inside a JSON string has a backslash before it, so this finds names of members and nothing else.
-_MOVING = re.compile(rb'"(?:%s)":(?:-?[0-9]+|"[^"]*"|null)' % "|".join(TOLD_BY_THE_CLOCK).encode())
+_MOVING = re.compile(rb'"(?:%s)":(?:-?[0-9]+|"[^"]*"|null|true|false)' % "|".join(TOLD_BY_THE_CLOCK).encode())
 _ENTITY_TAG = re.compile(r'(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
 
 

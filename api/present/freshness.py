@@ -29,6 +29,8 @@ class Freshness(NamedTuple):
     now_ms: int
     stale_after_ms: int
     batch_id: int
+    in_tables: bool = True
+    """Whether that batch is in the tables; where a process shows what it is about to write (`live`), it may not be."""
 
     def as_of(self, complete_as_of_ms: int | None) -> Freshness:
         """The same for something that is complete up to another instant."""
@@ -52,6 +54,7 @@ class Freshness(NamedTuple):
             "age_ms": self.age_ms,
             "stale": self.stale,
             "batch_id": self.batch_id,
+            "in_tables": self.in_tables,
             "answered_at_ms": self.now_ms,
             "answered_at": to_rfc3339(self.now_ms),
         }

@@ -10,8 +10,6 @@ import typer
 from cli.options import PLACE, TABLES_PLACE, Folder, problems, there
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     from api.settings import ApiSettings
 
 
@@ -62,6 +60,7 @@ def serve(
     from api.access.certificates import CertificateError
     from api.access.tokens import TokenFileError
     from api.settings import ApiSettings
+    from cli.listening import AddressTakenError
     from ingest import bounded_log
     from kardia.locations import LocationError
 
@@ -95,84 +94,18 @@ def serve(
         raise typer.Exit(2) from None
 
 
-class AddressTakenError(OSError):
-    """The address cannot be listened on."""
-
-
-def _tls(settings: ApiSettings) -> SSLContext | None:
-    """TLS with the certificate of the settings; None for HTTP."""
-    from api.access.certificates import Certificate
-
-    if settings.tls_certificate is None or settings.tls_key is None:
-        return None
-    return Certificate(settings.tls_certificate, settings.tls_key).context
-
-
-BACKLOG = 128
-"""Connections that wait to be accepted. When no file is left, asyncio complains once for each of them, each second."""
-
-
 def _run(settings: ApiSettings) -> None:
-    import logging
-    import socket
     import time
 
-    import uvicorn
-
-    from api.access.connections import SENT_BYTES, Connections, allow_files
     from api.app import create_app
     from api.http.gc_tuning import Pauses
+    from cli.listening import listening, server
 
-    tls = _tls(settings)
     there(settings.tables)
     pauses = Pauses()
     pauses.begin()
     app = create_app(settings, lambda: time.time_ns() // 1_000_000, pauses.shown)
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # The protocol is named, because asyncio switches Nagle's delay off only where it is: 40 ms per answer otherwise.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_BYTES)  # each connection has it from here
-        try:
-            listener.bind((settings.host, settings.port))
-        except OSError as error:
-            raise AddressTakenError(
-                f"{settings.host}:{settings.port} cannot be listened on ({error.strerror}); expected a free port of "
-                "this machine; stop what uses it, choose another --port, or --port 0 for any free one."
-            ) from None
-        room = allow_files(settings.connections_max)
-        connections = Connections(
-            room,
-            settings.connections_of_address_max,
-            settings.request_within_ms,
-            settings.send_within_ms,
-            app.state.requests.connection_closed,
-        )
-        if room < settings.connections_max:
-            logging.getLogger("kardia.api.serve").warning(
-                "open files: this system allows %d connections beside them; expected %d; raise the limit (ulimit -n).",
-                room,
-                settings.connections_max,
-            )
-        listener.listen(BACKLOG)
-        shown = f"[{settings.host}]" if ":" in settings.host else settings.host
-        typer.echo(
-            f"kardia serve: http{'s' * (tls is not None)}://{shown}:{listener.getsockname()[1]}/ over {settings.tables}"
-        )
-        config = uvicorn.Config(
-            app,
-            http=connections.protocol(),  # type: ignore[arg-type]  # whatever makes a protocol
-            ws="none",
-            log_config=None,
-            access_log=False,  # a URL holds ids of groups and members
-            server_header=False,
-            proxy_headers=False,  # nothing here asks where a request came from, so nobody needs to be believed
-            date_header=True,
-            backlog=BACKLOG,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=10,
-            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
-            # The longest line a URL may need; beyond it the connection is closed.
-            h11_max_incomplete_event_size=settings.url_bytes_max + 8_192,
-        )
-        uvicorn.Server(config).run(sockets=[listener])
+    with listening(settings) as (listener, address):
+        serving = server(settings, app, listener)
+        typer.echo(f"kardia serve: {address} over {settings.tables}")
+        serving.run(sockets=[listener])

@@ -1,0 +1,104 @@
+"""One process put together: leases, state, lanes, what is followed, upkeep; the API has its own thread.
+
+Order at start: leases (nobody else uses tables or state), logs (look like logs), state and tables (belong together),
+tables (right shape), the rows that the last run left; only then anything is read. Each refusal is a sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+
+from ingest.clients import client_settings
+from ingest.live import Following, check_logs
+from ingest.metrics import Metrics
+from ingest.ports import Clock
+from ingest.positions import Store
+from live import state
+from live.ahead import Ahead
+from live.engine import Engine
+from live.files import BatchFiles
+from live.settings import LiveSettings
+from spark_jobs.disk import disk_named
+from spark_jobs.lane import Lane
+from spark_jobs.lane_model import ObserverFactory
+from spark_jobs.lease import held
+from spark_jobs.maintenance import Maintenance
+from spark_jobs.writers import Reached, faults
+from spark_jobs.writers.delta_rs import DeltaRsWriter
+
+IDLE_S = 0.05
+"""Pause of a round that left nothing to read."""
+
+
+class Running(NamedTuple):
+    """What runs."""
+
+    engine: Engine
+    following: Following
+
+
+@contextmanager
+def started(
+    settings: LiveSettings, clock: Clock, ahead: Ahead, say: Callable[[str], None], reached: Reached
+) -> Iterator[Running]:
+    """Everything but the loop; at the end it is let go as it is."""
+    settings.check()
+    check_logs(settings)
+    observed = client_settings(settings.client_config)
+    folder = settings.state or settings.tables / state.FOLDER
+    with ExitStack() as stack:
+        for directory, role in ((settings.tables, "writer of these tables"), (folder, "run on this state")):
+            with disk_named(directory):
+                stack.enter_context(held(directory, role))
+        beside = Store(folder / "positions")
+        stack.callback(beside.close)
+        with disk_named(settings.tables):
+            generation = state.opened(folder, settings.tables, settings.cluster, "", settings.lanes)
+            files = BatchFiles(folder / generation.name)
+            state.check_tables(files, generation, settings.tables)
+            writer = DeltaRsWriter(settings.tables, generation.app_id, reached)
+            stack.callback(writer.close)
+            writer.prepare()
+            factory = ObserverFactory(settings.observer)
+
+            def begin(number: int) -> Lane:
+                return Lane(factory, generation.app_id, number, settings.lanes, cluster=settings.cluster)
+
+            engine = Engine(
+                begin,
+                settings.lanes,
+                files,
+                beside,
+                settings.tables,
+                writer,
+                ahead,
+                clock,
+                generation.first_batch,
+                reached,
+            )
+        stack.callback(engine.close)
+        following = Following(settings, clock, engine, engine, beside, engine.positions, Metrics(), observed, say)
+        stack.callback(following.close)
+        yield Running(engine, following)
+
+
+def run(
+    settings: LiveSettings, clock: Clock, ahead: Ahead, stopping: Callable[[], bool], say: Callable[[str], None]
+) -> bool:
+    """Follow, step and write until `stopping` says so. True when everything that was read is in the tables."""
+    with started(settings, clock, ahead, say, faults.from_environment(os.environ)) as (engine, following):
+        maintenance = Maintenance(settings.tables, said=say, keep=settings.kept)
+        maintenance.start()
+        try:
+            while not stopping():
+                if not following.step():
+                    time.sleep(IDLE_S)
+            complete = following.collector.stop()
+            engine.await_tables()
+        finally:
+            maintenance.stop()
+        return complete

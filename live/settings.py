@@ -1,0 +1,54 @@
+"""Settings of `kardia live`: read once, whole, strict and frozen. Environment: `KARDIA_LIVE_<NAME>`."""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+from pydantic_settings import SettingsConfigDict
+
+from ingest.settings import Place, ReadSettings
+from kardia.keeping import Keep, keep_of
+from kardia.observe import ObserverSettings
+
+
+class LiveSettings(ReadSettings):
+    """What is read, as a collector is told it, and what becomes of it."""
+
+    model_config = SettingsConfigDict(env_prefix="KARDIA_LIVE_", frozen=True, extra="forbid")
+
+    tables: Place = Field(description="directory of the Delta tables, of this machine")
+    state: Place | None = Field(
+        default=None, description="directory of what must survive a restart; default TABLES/_live"
+    )
+    kafka_version: str = Field(default="", description="release of the brokers; empty: recognised from the lines")
+    consumer_session_ms: int = Field(
+        default=-1, ge=-1, description="group.consumer.session.timeout.ms of the brokers; -1: not known"
+    )
+    share_session_ms: int = Field(
+        default=-1, ge=-1, description="group.share.session.timeout.ms of the brokers; -1: not known"
+    )
+    streams_session_ms: int = Field(
+        default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
+    )
+    keep: str = Field(default="", description="how long rows are kept, as health=7d,history=30d; kardia/keeping.py")
+
+    @property
+    def kept(self) -> Keep:
+        """How long rows are kept."""
+        return keep_of(self.keep)
+
+    @property
+    def observer(self) -> ObserverSettings:
+        """What the lanes are told."""
+        return ObserverSettings(
+            cluster_id=self.cluster,
+            kafka_version=self.kafka_version,
+            consumer_session_ms=self.consumer_session_ms,
+            share_session_ms=self.share_session_ms,
+            streams_session_ms=self.streams_session_ms,
+        )
+
+    @field_validator("keep")
+    @classmethod
+    def _ages(cls, text: str) -> str:
+        keep_of(text)
+        return text

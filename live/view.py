@@ -1,0 +1,116 @@
+"""The tables and what is ahead of them, as the API sees both: the store of `kardia serve`, fed from memory.
+
+It begins over the tables, as that does; from there on each step of the lanes is folded at once, and a question about
+the past reads the files up to the first batch that is not written, and the rows from there on here. So an answer never
+tells a row twice, nor one that the tables will not have. Belongs to the event loop, as `api.store` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from api.access.personal import hidden
+from api.access.tokens import EVERYTHING, Scope
+from api.files.files import Bound
+from api.files.reader import Found, TableReader
+from api.present.current import ClusterView, Current, GroupView
+from api.present.folding import by_group
+from api.present.freshness import Freshness
+from api.settings import ApiSettings
+from api.store import FOLLOWED, Change, Store
+from kardia.locations import Folder
+from kardia.tables import BATCH, TABLES
+from live.ahead import Ahead
+
+
+class AheadReader(TableReader):
+    """A table, and its rows that are not written yet."""
+
+    def __init__(self, root: Folder, name: str, hides: frozenset[str], ahead: Ahead) -> None:
+        """Read both."""
+        super().__init__(root, name, hides)
+        self._hides = [column for column in (*TABLES[name].names, BATCH.name) if column in hides]
+        self._ahead = ahead
+
+    def scan(
+        self, where: ds.Expression | None, files: list[Bound], take: Callable[[Iterator[pa.Table]], Found]
+    ) -> Found:
+        """Give `take` the matching rows in chunks, those of the files first."""
+        found = self._ahead.of(self.name)
+        if found is None:
+            return super().scan(where, files, take)
+        first, waiting = found
+        before = ds.field(BATCH.name) < first
+        more = list(self._matching(where, waiting))
+        return super().scan(
+            before if where is None else where & before,
+            [*files, Bound(BATCH.name, "<", first)],
+            lambda chunks: take(chain(chunks, more)),
+        )
+
+    def _matching(self, where: ds.Expression | None, waiting: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for rows in waiting:
+            matching = rows if where is None else rows.filter(where)
+            if matching.num_rows:
+                yield matching.drop_columns(self._hides)
+
+    def told(self, rows: pa.Table) -> list[Any]:
+        """Rows that are ahead, as `rows` of a chunk of a file are."""
+        return list(self.rows(rows.drop_columns(self._hides)))
+
+
+class LiveStore(Store):
+    """The store of `kardia live`."""
+
+    def __init__(self, settings: ApiSettings, now_ms: Callable[[], int], ahead: Ahead) -> None:
+        """Wait until `ahead` is ready, then begin over the tables."""
+        self._ahead = ahead
+        super().__init__(settings, now_ms)
+        self._tellers = {name: self._reader(name) for name in FOLLOWED}
+        self._has_begun = False
+        self._base = -1
+        """The batch up to which the view was read from the tables."""
+        self._number = 0
+        """The last step that the view has beside it."""
+
+    def _reader(self, name: str) -> AheadReader:
+        hides = hidden(name, hide_personal=self.settings.hide_personal)
+        return AheadReader(self.settings.tables, name, hides, self._ahead)
+
+    def is_behind(self) -> bool:
+        """Whether a look may find something."""
+        return self._ahead.is_ready and (not self._has_begun or self._is_torn or self._ahead.number > self._number)
+
+    def look(self) -> Change:
+        """Begin over the tables; after that, what the lanes have told since."""
+        if not self._has_begun or self._is_torn:
+            begun = self._begun()
+            self._has_begun = begun.view is not None
+            self._base, self._number = begun.trusted, 0
+            return begun
+        self._number, told = self._ahead.after(self._number, self._base)
+        rows: dict[str, list[Any]] = {}
+        for one in told:
+            for name in self._tellers.keys() & one.tables.keys():
+                rows.setdefault(name, []).extend(self._tellers[name].told(one.tables[name]))
+        shown = self._shown(rows)
+        is_news = any(shown.values())
+        samples = by_group(shown.pop("health", ()))
+        trusted = max([self.current.batch_id, *(one.batch_id for one in told)])
+        return Change(shown, samples, trusted, None, {}, {}, self._identities, is_news)
+
+    def freshness(
+        self, cluster: ClusterView | None = None, among: Scope = EVERYTHING, *, group: GroupView | None = None
+    ) -> Freshness:
+        """The same, and whether what it rests on is in the tables."""
+        found = super().freshness(cluster, among, group=group)
+        return found._replace(in_tables=found.batch_id <= self._ahead.written)
+
+    def _show(self, change: Change, view: Current) -> None:
+        super()._show(change, view)
+        self._ahead.seen(self._number)
