@@ -25,7 +25,7 @@ from api.access.guard import OPEN_PREFIX, Guard, on_error
 from api.access.token_file import TokenFile
 from api.errors import ApiError
 from api.http.changes import Changes
-from api.http.looking import catch_up, is_behind, pause_s
+from api.http.looking import catch_up, is_behind
 from api.http.request_context import RequestContext
 from api.http.validators import Validators
 from api.metrics import RequestMetrics, TableMetrics
@@ -175,4 +175,4 @@ async def keep_looking(store: Store, changes: Changes, shown: Callable[[], None]
         except Exception:
             log.exception("store.look.failed")
             await asyncio.sleep(FAILED_S)
-        await asyncio.sleep(pause_s(store, store.settings.refresh_ms))
+        await store.rest(store.settings.refresh_ms)

@@ -14,6 +14,7 @@ Never writes a table. The clock is an argument.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,10 @@ END = 1 << 62
 
 FULL_LOOK_MS = 1_000
 """Longest time between two looks at all tables."""
+
+AFAR_MS = 250
+"""Shortest pause between two looks at tables in a store: each is a request that is paid for. A job that writes to one
+commits every few seconds."""
 
 FULL_LOOK_AFAR_MS = 10_000
 """The same for tables in a store, where it takes five requests for each of them."""
@@ -102,6 +107,10 @@ class Store:
         return TableReader(self.settings.tables, name, hidden(name, hide_personal=self.settings.hide_personal))
 
     # --- looking ----------------------------------------------------------------------------------------------------
+
+    async def rest(self, at_least_ms: int) -> None:
+        """Wait until it is time for another look."""
+        await asyncio.sleep(max(at_least_ms, 0 if self.is_near else AFAR_MS) / 1_000)
 
     def is_behind(self) -> bool:
         """Whether a look may find something: `progress` is written last in every batch. A full look comes every

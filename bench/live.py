@@ -102,7 +102,7 @@ def _values(member: Member, at_ms: float, key: int, version: int, name: str) -> 
     return {"stamp": stamp_of(at_ms), "key": key, "version": version, "name": name, **times, **vars(member)}
 
 
-def _names(url: str, member: str) -> bool:
+def names(url: str, member: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310  always http to this machine
             return member in json.dumps(json.load(answer))
@@ -110,7 +110,7 @@ def _names(url: str, member: str) -> bool:
         return False
 
 
-def _probes(writer: Writer, api: str, until_s: float) -> tuple[list[float], int]:
+def probes(writer: Writer, api: str, until_s: float) -> tuple[list[float], int]:
     """Latencies of probes, and how many were never answered."""
     latencies: list[float] = []
     lost = number = 0
@@ -118,7 +118,7 @@ def _probes(writer: Writer, api: str, until_s: float) -> tuple[list[float], int]
         group, member, written_s = writer.probe(number)
         number += 1
         url = f"{api}/api/v1/clusters/{CLUSTER}/groups/{urllib.parse.quote(group)}/members"
-        while not _names(url, member):
+        while not names(url, member):
             if time.time() - written_s > GIVE_UP_S:
                 lost += 1
                 break
@@ -129,7 +129,7 @@ def _probes(writer: Writer, api: str, until_s: float) -> tuple[list[float], int]
     return latencies, lost
 
 
-def _follow(log: Path, writer: Writer, count: int = 40) -> list[float]:
+def follow(log: Path, writer: Writer, count: int = 40) -> list[float]:
     """Latencies of `tail -f` on the same file."""
     latencies: list[float] = []
     with subprocess.Popen(["/usr/bin/tail", "-n", "0", "-F", str(log)], stdout=subprocess.PIPE) as tail:
@@ -178,19 +178,19 @@ def live_stage(directory: Path, scale: float) -> list[Result]:
         stack.enter_context(role(directory / "serve.log", "serve", "--tables", tables, "--port", str(port)))
         group, member, _ = writer.probe(99_999)
         url = f"{api}/api/v1/clusters/{CLUSTER}/groups/{group}/members"
-        while not _names(url, member):
+        while not names(url, member):
             if job.poll() is not None or time.time() - began > 300:
                 raise RuntimeError(f"the flow did not start:\n{(directory / 'stream.log').read_text()[-2000:]}")
             time.sleep(ASK_EVERY_S)
         started_s = time.time() - began
         time.sleep(WARM_S * min(1.0, scale))
         cpu, since, lines = cpu_seconds(job.pid), time.time(), writer.lines
-        latencies, lost = _probes(writer, api, time.time() + SECONDS * scale)
+        latencies, lost = probes(writer, api, time.time() + SECONDS * scale)
         passed = time.time() - since
         cores = (cpu_seconds(job.pid) - cpu) / passed
         rate = (writer.lines - lines) / passed
         memory = memory_mb(job.pid)
-        followed = _follow(log, writer)
+        followed = follow(log, writer)
     if len(latencies) < MIN_PROBES or len(followed) < MIN_PROBES:
         raise RuntimeError(
             f"{lost} of {lost + len(latencies)} probes were not answered within {GIVE_UP_S:.0f} s (live stage). "

@@ -14,6 +14,7 @@ from bench.history import append, losses, read, run_of
 from bench.lines import parse_stage, replay_stage, text_stage
 from bench.live import live_stage
 from bench.observer import observer_stage
+from bench.one_process import one_process_stage
 from bench.request_log import request_log_stage
 from bench.result import Result, machine, show
 from bench.serving import api_stage
@@ -31,6 +32,7 @@ STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "collect": collect_stage,
     "backlog": backlog_stage,
     "live": live_stage,
+    "one-process": one_process_stage,
     "size": size_stage,
     "uneven": uneven_stage,
     "api": api_stage,

@@ -7,18 +7,22 @@ a batch: the next one waits until the one before is written.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
 
-import pyarrow as pa
+from kardia.tables import Row
+
+Rows = dict[str, list[Row]]
+"""Rows by table, as the lanes tell them."""
 
 
 class Told(NamedTuple):
-    """Rows of one step, by table."""
+    """What one step told."""
 
     number: int
     batch_id: int
-    tables: dict[str, pa.Table]
+    rows: Rows
 
 
 class Ahead:
@@ -26,6 +30,8 @@ class Ahead:
 
     def __init__(self) -> None:
         """Nothing is; nobody may look at the tables yet either."""
+        self.wake: Callable[[], object] = lambda: None
+        """Called after each step that told something, by the thread that steps."""
         self._lock = Lock()
         self._told: deque[Told] = deque()
         self._numbers = 0
@@ -37,6 +43,7 @@ class Ahead:
     def begin(self, written: int) -> None:
         """The tables hold everything up to a batch, and may be read."""
         self._written, self.is_ready = written, True
+        self.wake()
 
     @property
     def written(self) -> int:
@@ -48,11 +55,12 @@ class Ahead:
         """Of the last step that told something."""
         return self._numbers
 
-    def put(self, batch_id: int, tables: dict[str, pa.Table]) -> None:
+    def put(self, batch_id: int, rows: Rows) -> None:
         """Rows of a step of a batch that is not in the tables."""
         with self._lock:
             self._numbers += 1
-            self._told.append(Told(self._numbers, batch_id, tables))
+            self._told.append(Told(self._numbers, batch_id, rows))
+        self.wake()
 
     def wrote(self, batch_id: int) -> None:
         """A batch is in the tables."""
@@ -71,13 +79,11 @@ class Ahead:
             self._seen = number
             self._drop()
 
-    def of(self, name: str) -> tuple[int, list[pa.Table]] | None:
-        """(First batch that may not be in the tables, its rows and those after it) of one table; None: all are in."""
+    def of(self, name: str) -> tuple[int, list[Told]] | None:
+        """(First batch that may not be in the tables, what was told of it and after it); None: all is in them."""
         with self._lock:
             waiting = [told for told in self._told if told.batch_id > self._written]
-            if not waiting:
-                return None
-            return waiting[0].batch_id, [told.tables[name] for told in waiting if name in told.tables]
+        return (waiting[0].batch_id, [told for told in waiting if name in told.rows]) if waiting else None
 
     def _drop(self) -> None:
         while self._told and self._told[0].batch_id <= self._written and self._told[0].number <= self._seen:

@@ -11,7 +11,7 @@ Everything here belongs to one thread, but for the commits of the tables, of whi
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,9 +23,9 @@ from ingest.positions import Positions, SavedDirectory
 from ingest.positions import Store as PositionsStore
 from ingest.wire import format_of
 from kardia.locations import Folder
-from kardia.tables import PROGRESS
+from kardia.tables import PROGRESS, Row
 from live import thinning
-from live.ahead import Ahead
+from live.ahead import Ahead, Rows
 from live.files import Batch, BatchFiles, LaneStore, packed, unpacked
 from spark_jobs import journal
 from spark_jobs.disk import disk_named
@@ -90,7 +90,8 @@ class Engine:
         self._begin = begin
         self._sent: dict[int, list[tuple[bytes, Callable[[], None]]]] = {}
         self._waiting = 0
-        self._steps: list[dict[str, pa.Table]] = []
+        self._told: Rows = {}
+        """What the lanes told since the last batch."""
         self._rows = self._bytes = 0
         self._last_based = -1
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tables")
@@ -140,17 +141,18 @@ class Engine:
 
     def take(self, records: Mapping[int, Sequence[Record]]) -> None:
         """Step some lanes, each with its records, and show what they tell."""
-        given: dict[str, list[object]] = {}
+        told: Rows = {}
         for number in sorted(records):
             for name, rows in self._step(number, list(records[number])).items():
-                given.setdefault(name, []).extend(rows)
-        tables = to_tables(given, self._number + 1)  # type: ignore[arg-type]
-        if tables:
-            self._steps.append(tables)
-            self._rows += sum(map(len, tables.values()))
-            self._ahead.put(self._number + 1, tables)
+                if rows:
+                    told.setdefault(name, []).extend(rows)
+        if told:
+            for name, rows in told.items():
+                self._told.setdefault(name, []).extend(rows)
+                self._rows += len(rows)
+            self._ahead.put(self._number + 1, told)
 
-    def _step(self, number: int, records: list[Record]) -> Mapping[str, Iterable[object]]:
+    def _step(self, number: int, records: list[Record]) -> Mapping[str, Sequence[Row]]:
         kept, store = self._lanes[number], self._stores[number]
         rows = kept.lane.step(records, lambda: self._read(number).lane.save())
         turn = self._last_based != self._number  # one base in a batch, unless it has waited for long
@@ -180,7 +182,7 @@ class Engine:
         self.await_tables()
         positions.number += 1
         number = self._number + 1
-        tables = thinning.together(self._steps)
+        tables = thinning.thinned(to_tables(self._told, number))
         lanes = {lane: puts for lane, store in enumerate(self._stores) if (puts := store.unsaved()) is not None}
         batch = Batch(number, self._told_before, positions, lanes, packed(tables))
         self._reached("file:before", number)
@@ -188,7 +190,7 @@ class Engine:
         self._reached("file:written", number)
         for lane, puts in lanes.items():
             self._stores[lane].saved(puts, number)
-        self._number, self._steps, self._rows, self._bytes = number, [], 0, 0
+        self._number, self._told, self._rows, self._bytes = number, {}, 0, 0
         if PROGRESS.name in tables:
             self._told_before = number
         needed = min((store.needs_from for store in self._stores if store.needs_from is not None), default=number)

@@ -6,7 +6,7 @@ changed, the first and the last one. Every other row is a fact and stays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pyarrow as pa
 
@@ -24,18 +24,13 @@ _COUNTED = tuple(
 _FARTHEST = ("at_ms", "known_at_ms", "complete_to_ms", "gap_to_ms")
 
 
-def together(steps: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
-    """The rows of several steps of one batch, thinned."""
-    found: dict[str, list[pa.Table]] = {}
-    for tables in steps:
-        for name, rows in tables.items():
-            found.setdefault(name, []).append(rows)
-    joined = {name: pa.concat_tables(some).combine_chunks() for name, some in found.items()}
-    if len(steps) > 1:
-        for name, thin in (("progress", added_up), ("health", without_repeats)):
-            if name in joined:
-                joined[name] = thin(joined[name])
-    return joined
+def thinned(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The rows of a batch, thinned."""
+    found = dict(tables)
+    for name, thin in (("progress", added_up), ("health", without_repeats)):
+        if name in found:
+            found[name] = thin(found[name])
+    return found
 
 
 def added_up(rows: pa.Table) -> pa.Table:

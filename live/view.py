@@ -7,7 +7,9 @@ tells a row twice, nor one that the tables will not have. Belongs to the event l
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -25,7 +27,9 @@ from api.settings import ApiSettings
 from api.store import FOLLOWED, Change, Store
 from kardia.locations import Folder
 from kardia.tables import BATCH, TABLES
-from live.ahead import Ahead
+from live.ahead import Ahead, Told
+from live.rows import as_read
+from spark_jobs.schemas import to_tables
 
 
 class AheadReader(TableReader):
@@ -34,7 +38,7 @@ class AheadReader(TableReader):
     def __init__(self, root: Folder, name: str, hides: frozenset[str], ahead: Ahead) -> None:
         """Read both."""
         super().__init__(root, name, hides)
-        self._hides = [column for column in (*TABLES[name].names, BATCH.name) if column in hides]
+        self._hides = [column for column in TABLES[name].names if column in hides]
         self._ahead = ahead
 
     def scan(
@@ -53,15 +57,18 @@ class AheadReader(TableReader):
             lambda chunks: take(chain(chunks, more)),
         )
 
-    def _matching(self, where: ds.Expression | None, waiting: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for rows in waiting:
-            matching = rows if where is None else rows.filter(where)
-            if matching.num_rows:
-                yield matching.drop_columns(self._hides)
+    def _matching(self, where: ds.Expression | None, waiting: Iterable[Told]) -> Iterator[pa.Table]:
+        for told in waiting:
+            tables = to_tables({self.name: told.rows[self.name]}, told.batch_id)
+            if self.name in tables:
+                rows = tables[self.name]
+                matching = rows if where is None else rows.filter(where)
+                if matching.num_rows:
+                    yield matching.drop_columns(self._hides)
 
-    def told(self, rows: pa.Table) -> list[Any]:
-        """Rows that are ahead, as `rows` of a chunk of a file are."""
-        return list(self.rows(rows.drop_columns(self._hides)))
+
+REST_S = 1.0
+"""Longest time without a look, for what nobody wakes the view for."""
 
 
 class LiveStore(Store):
@@ -71,7 +78,8 @@ class LiveStore(Store):
         """Wait until `ahead` is ready, then begin over the tables."""
         self._ahead = ahead
         super().__init__(settings, now_ms)
-        self._tellers = {name: self._reader(name) for name in FOLLOWED}
+        self._hides = {name: hidden(name, hide_personal=settings.hide_personal) for name in FOLLOWED}
+        self._news = asyncio.Event()
         self._has_begun = False
         self._base = -1
         """The batch up to which the view was read from the tables."""
@@ -86,6 +94,20 @@ class LiveStore(Store):
         """Whether a look may find something."""
         return self._ahead.is_ready and (not self._has_begun or self._is_torn or self._ahead.number > self._number)
 
+    async def rest(self, at_least_ms: int) -> None:  # noqa: ARG002  what is told in between comes together
+        """Wait until the lanes have told something."""
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop has ended, and nobody looks any more
+                loop.call_soon_threadsafe(self._news.set)
+
+        self._ahead.wake = wake
+        if not self.is_behind():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), REST_S)
+        self._news.clear()
+
     def look(self) -> Change:
         """Begin over the tables; after that, what the lanes have told since."""
         if not self._has_begun or self._is_torn:
@@ -96,8 +118,8 @@ class LiveStore(Store):
         self._number, told = self._ahead.after(self._number, self._base)
         rows: dict[str, list[Any]] = {}
         for one in told:
-            for name in self._tellers.keys() & one.tables.keys():
-                rows.setdefault(name, []).extend(self._tellers[name].told(one.tables[name]))
+            for name in self._hides.keys() & one.rows.keys():
+                rows.setdefault(name, []).extend(as_read(name, one.rows[name], one.batch_id, self._hides[name]))
         shown = self._shown(rows)
         is_news = any(shown.values())
         samples = by_group(shown.pop("health", ()))

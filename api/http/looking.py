@@ -14,19 +14,9 @@ REST_S = 0.0005
 """How long requests then have the event loop for themselves, so that their queue does not grow."""
 
 
-AFAR_MS = 250
-"""Shortest pause between two looks at tables in a store: each is a request that is paid for. A job that writes to one
-commits every few seconds."""
-
-
 async def is_behind(store: Store) -> bool:
     """Whether a look may find something. Of tables on a disk that is known at once."""
     return store.is_behind() if store.is_near else await asyncio.to_thread(store.is_behind)
-
-
-def pause_s(store: Store, refresh_ms: int) -> float:
-    """Time between two looks, of which `refresh_ms` is what was asked for."""
-    return max(refresh_ms, 0 if store.is_near else AFAR_MS) / 1_000
 
 
 async def catch_up(store: Store, rest_s: float = REST_S) -> bool:

@@ -22,7 +22,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.access.guard import MAY_ASK
 from api.store import Store
 
-TOLD_BY_THE_CLOCK = ("age_ms", "answered_at_ms", "answered_at", "remaining_ms", "lasting_ms", "duration_ms", "in_tables")
+TOLD_BY_THE_CLOCK = (
+    "age_ms",
+    "answered_at_ms",
+    "answered_at",
+    "remaining_ms",
+    "lasting_ms",
+    "duration_ms",
+    "in_tables",
+)
 """Fields that move while nothing happens. `duration_ms` of what is over moves with `completed_at_ms` beside it."""
 
 TAG = "kardia.tag"

@@ -16,7 +16,7 @@ import httpx
 from msgspec.structs import replace
 from prometheus_client import start_http_server
 
-from api.http.looking import catch_up, is_behind, pause_s
+from api.http.looking import catch_up, is_behind
 from api.notify.conditions import BLIND, find
 from api.notify.delivery import Delivery
 from api.notify.lifecycle import Lifecycle
@@ -103,7 +103,7 @@ class Notifier:
             try:
                 while True:
                     await self._turn()
-                    await asyncio.sleep(pause_s(self._store, self.settings.refresh_ms))
+                    await self._store.rest(self.settings.refresh_ms)
             finally:
                 for task in sending:
                     task.cancel()

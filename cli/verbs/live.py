@@ -27,9 +27,6 @@ COMMAND = LiveCommand
 OF_THE_API = ("tables", "host", "port", "token_file", "tls_certificate", "tls_key", "allowed_hosts", "hide_personal")
 """Options that are for the API; `tables` is for all."""
 
-LOOK_MS = 20
-"""Pause between two looks at what the lanes have told: it is in memory."""
-
 
 def live(
     tables: Annotated[Path, typer.Option(help="Folder of the Delta tables on this machine; made if missing.", **PLACE)],
@@ -164,7 +161,7 @@ def live(
     try:
         settings = LiveSettings(**read)
         settings.tables.mkdir(parents=True, exist_ok=True)
-        _run(settings, ApiSettings(refresh_ms=LOOK_MS, **of_api), say)
+        _run(settings, ApiSettings(**of_api), say)
     except ValidationError as error:
         for problem in problems(error):
             say(problem)
@@ -179,6 +176,8 @@ def live(
 
 def _run(settings: LiveSettings, of_api: ApiSettings, say: Callable[[str], None]) -> None:
     """The lanes in a thread of their own, the API in this one; whichever ends, ends the other."""
+    import gc
+    import signal
     import time
     from threading import Event, Thread
 
@@ -197,6 +196,15 @@ def _run(settings: LiveSettings, of_api: ApiSettings, say: Callable[[str], None]
     def now_ms() -> int:
         return time.time_ns() // 1_000_000
 
+    def stop(number: int, _: object) -> None:
+        # While the server runs it has handlers of its own, and raises what it got once more when it has ended.
+        if ending.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        ending.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
     app = create_app(of_api, now_ms, pauses.shown, LiveStore(of_api, now_ms, ahead))
     failures: list[BaseException] = []
     with listening(of_api) as (listener, address):
@@ -218,6 +226,7 @@ def _run(settings: LiveSettings, of_api: ApiSettings, say: Callable[[str], None]
         finally:
             ending.set()
             lanes.join()
+    gc.unfreeze()  # else libraries complain at the end that their objects are still there
     if failures:
         raise failures[0]
     say("stopped; everything that was read is in the tables")
