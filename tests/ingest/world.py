@@ -105,7 +105,7 @@ class World:
         self.collector = self._start()
 
     def _start(self) -> Collector:
-        store = Store(self._positions)
+        self._store = store = Store(self._positions)
         positions = store.load()
         directory = Directory()
         directory.merge(store.load_directory().entries)
@@ -163,7 +163,7 @@ class World:
         """Nothing is flushed, saved or said; the operating system takes the files and the lock back."""
         for stream in self.collector.streams:
             stream.tail.close()
-        self.collector.store.close()
+        self._store.close()
         self.topic.lose_answers()
         self.collector = self._start()
 
@@ -179,7 +179,7 @@ class World:
     def __exit__(self, *_: object) -> None:
         self.topic.answering = True
         self.collector.stop(1.0)
-        self.collector.store.close()
+        self._store.close()
         self.file.close()
 
     def members(self) -> list[str]:
