@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -105,9 +106,11 @@ def create_app(
     now_ms: Callable[[], int],
     shown: Callable[[], None] = lambda: None,
     store: Store | None = None,
+    beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
 ) -> FastAPI:
     """The API over the tables of `settings`. `now_ms` is the wall clock, epoch milliseconds; `shown` is called whenever
-    something new has been shown. `store`: what is read in place of the tables alone."""
+    something new has been shown. `store`: what is read in place of the tables alone. `beside`: what runs in the same
+    loop as long as the application."""
     store = store or Store(settings, now_ms)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(TableMetrics(store))
@@ -124,11 +127,13 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        looking = asyncio.create_task(keep_looking(store, app.state.changes, shown), name="kardia-store")
+        tasks = [asyncio.create_task(keep_looking(store, app.state.changes, shown), name="kardia-store")]
+        tasks += [asyncio.create_task(run(), name="kardia-beside") for run in beside]
         yield
-        looking.cancel()
-        with suppress(asyncio.CancelledError):
-            await looking
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         app.state.context.close()
 
     app = FastAPI(

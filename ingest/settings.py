@@ -57,7 +57,6 @@ class ReadSettings(BaseSettings):
     log_pattern: str = Field(
         default="", max_length=500, description="conversion pattern of the logs, as the brokers' log4j file has it"
     )
-    metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback, 0: none")
     rotate_wait_s: float = Field(
         default=5.0, ge=0, le=3_600, description="a rotated file is read so long after its end"
     )
@@ -116,6 +115,7 @@ class CollectSettings(ReadSettings):
     )
     topic: str = Field(default="kardia.events", min_length=1, max_length=249)
     positions: Place = Field(default=Path("kardia-positions"), description="directory of the positions")
+    metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback, 0: none")
 
     @property
     def topic_brokers(self) -> str:

@@ -23,10 +23,12 @@ from ingest.positions import Positions, SavedDirectory
 from ingest.positions import Store as PositionsStore
 from ingest.wire import format_of
 from kardia.locations import Folder
+from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import PROGRESS, Row
 from live import thinning
 from live.ahead import Ahead, Rows
 from live.files import Batch, BatchFiles, LaneStore, packed, unpacked
+from live.metrics import LiveMetrics
 from spark_jobs import journal
 from spark_jobs.disk import disk_named
 from spark_jobs.journal import Kept
@@ -67,6 +69,7 @@ class Engine:
         ahead: Ahead,
         clock: Clock,
         first_batch: int,
+        metrics: LiveMetrics,
         reached: Reached = nothing_happens,
     ) -> None:
         """Take up what the files have: the rows of the last batch go into the tables, the lanes to where they were.
@@ -76,7 +79,7 @@ class Engine:
         """
         self.directory: Path = positions.directory
         self._clock, self._files, self._writer, self._ahead, self._reached = clock, files, writer, ahead, reached
-        self._beside, self._tables = positions, tables
+        self._beside, self._tables, self._metrics = positions, tables, metrics
         self._stores = [LaneStore() for _ in range(lanes)]
         self.positions = Positions()
         """As of the last batch."""
@@ -142,6 +145,7 @@ class Engine:
     def take(self, records: Mapping[int, Sequence[Record]]) -> None:
         """Step some lanes, each with its records, and show what they tell."""
         told: Rows = {}
+        self._metrics.steps.inc()
         for number in sorted(records):
             for name, rows in self._step(number, list(records[number])).items():
                 if rows:
@@ -186,7 +190,7 @@ class Engine:
         lanes = {lane: puts for lane, store in enumerate(self._stores) if (puts := store.unsaved()) is not None}
         batch = Batch(number, self._told_before, positions, lanes, packed(tables))
         self._reached("file:before", number)
-        self._files.write(batch)
+        self._metrics.batch_bytes.inc(self._files.write(batch))
         self._reached("file:written", number)
         for lane, puts in lanes.items():
             self._stores[lane].saved(puts, number)
@@ -199,6 +203,10 @@ class Engine:
     def _write(self, number: int, tables: dict[str, pa.Table], needed: int) -> None:
         with disk_named(self._tables):
             self._writer.write(number, tables)
+        self._metrics.batches.inc()
+        self._metrics.rows.inc(sum(map(len, tables.values())))
+        if "rejected" in tables:
+            self._metrics.not_applied.inc(tables["rejected"]["reason"].to_pylist().count(NOT_APPLIED))
         self._ahead.wrote(number)
         self._files.forget(min(number, needed))
         self._reached("files:forgotten", number)

@@ -21,6 +21,7 @@ from live import state
 from live.ahead import Ahead
 from live.engine import Engine
 from live.files import BatchFiles
+from live.metrics import LiveMetrics
 from live.settings import LiveSettings
 from spark_jobs.disk import disk_named
 from spark_jobs.lane import Lane
@@ -34,6 +35,16 @@ IDLE_S = 0.05
 """Pause of a round that left nothing to read."""
 
 
+class Around(NamedTuple):
+    """What a process gives its lanes."""
+
+    clock: Clock
+    ahead: Ahead
+    say: Callable[[str], None]
+    collecting: Metrics
+    metrics: LiveMetrics
+
+
 class Running(NamedTuple):
     """What runs."""
 
@@ -42,14 +53,12 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def started(
-    settings: LiveSettings, clock: Clock, ahead: Ahead, say: Callable[[str], None], reached: Reached
-) -> Iterator[Running]:
+def started(settings: LiveSettings, around: Around, reached: Reached) -> Iterator[Running]:
     """Everything but the loop; at the end it is let go as it is."""
     settings.check()
     check_logs(settings)
     observed = client_settings(settings.client_config)
-    folder = settings.state or settings.tables / state.FOLDER
+    folder = settings.folder
     with ExitStack() as stack:
         for directory, role in ((settings.tables, "writer of these tables"), (folder, "run on this state")):
             with disk_named(directory):
@@ -75,23 +84,32 @@ def started(
                 beside,
                 settings.tables,
                 writer,
-                ahead,
-                clock,
+                around.ahead,
+                around.clock,
                 generation.first_batch,
+                around.metrics,
                 reached,
             )
         stack.callback(engine.close)
-        following = Following(settings, clock, engine, engine, beside, engine.positions, Metrics(), observed, say)
+        following = Following(
+            settings,
+            around.clock,
+            engine,
+            engine,
+            beside,
+            engine.positions,
+            around.collecting,
+            observed,
+            around.say,
+        )
         stack.callback(following.close)
         yield Running(engine, following)
 
 
-def run(
-    settings: LiveSettings, clock: Clock, ahead: Ahead, stopping: Callable[[], bool], say: Callable[[str], None]
-) -> bool:
+def run(settings: LiveSettings, around: Around, stopping: Callable[[], bool]) -> bool:
     """Follow, step and write until `stopping` says so. True when everything that was read is in the tables."""
-    with started(settings, clock, ahead, say, faults.from_environment(os.environ)) as (engine, following):
-        maintenance = Maintenance(settings.tables, said=say, keep=settings.kept)
+    with started(settings, around, faults.from_environment(os.environ)) as (engine, following):
+        maintenance = Maintenance(settings.tables, said=around.say, keep=settings.kept)
         maintenance.start()
         try:
             while not stopping():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from ingest.settings import Place, ReadSettings
 from kardia.keeping import Keep, keep_of
 from kardia.observe import ObserverSettings
+
+STATE = "_live"
+"""Below the tables, unless another place is given. Delta has no table of such a name."""
 
 
 class LiveSettings(ReadSettings):
@@ -30,6 +35,11 @@ class LiveSettings(ReadSettings):
         default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
     )
     keep: str = Field(default="", description="how long rows are kept, as health=7d,history=30d; kardia/keeping.py")
+
+    @property
+    def folder(self) -> Path:
+        """Where that is."""
+        return self.state or self.tables / STATE
 
     @property
     def kept(self) -> Keep:

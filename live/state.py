@@ -20,9 +20,6 @@ from spark_jobs.writers.tables import highest_batch, last_version
 QUERY = "local"
 """Name of what reads, part of the app_id of its transactions, as `live` is that of Spark's query."""
 
-FOLDER = "_live"
-"""Below the tables, unless another place is given. Delta has no table of such a name."""
-
 
 def opened(folder: Path, tables: Folder, cluster: str, topic: str, lanes: int) -> Generation:
     """The generation that this state is of, begun if tables and state are new; refuses what could lose or double rows.

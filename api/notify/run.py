@@ -45,13 +45,19 @@ class Notifier:
     """One notifier over one table directory. `shown` is called whenever something new has been found in it."""
 
     def __init__(
-        self, settings: NotifySettings, now_ms: Callable[[], int], shown: Callable[[], None] = lambda: None
+        self,
+        settings: NotifySettings,
+        now_ms: Callable[[], int],
+        shown: Callable[[], None] = lambda: None,
+        store: Store | None = None,
     ) -> None:
+        """`store`: one that somebody else keeps up to date, in this process; by default the notifier has its own."""
         self.settings = settings
         self.metrics = NotifyMetrics()
         self._now_ms = now_ms
         self._shown = shown
-        self._store = Store(
+        self._looks = store is None
+        self._store = store or Store(
             ApiSettings(tables=settings.tables, cluster=settings.cluster, stale_after_ms=settings.stale_after_ms),
             now_ms,
         )
@@ -82,7 +88,7 @@ class Notifier:
         ]
         self._saved_at_ms = 0
         self._found_at_ms = 0
-        self._found_batch = -1
+        self._found_revision = -1
         self._stale: frozenset[str] = frozenset()
         """Clusters of which nothing was heard at the last look."""
         self._blind_since_ms: int | None = None
@@ -100,10 +106,11 @@ class Notifier:
             ]
             for delivery in self._deliveries:
                 delivery.put([])  # what the last run did not deliver
+            refresh_ms = self.settings.refresh_ms
             try:
                 while True:
                     await self._turn()
-                    await self._store.rest(self.settings.refresh_ms)
+                    await (self._store.rest(refresh_ms) if self._looks else asyncio.sleep(refresh_ms / 1_000))
             finally:
                 for task in sending:
                     task.cancel()
@@ -118,7 +125,7 @@ class Notifier:
     async def _turn(self) -> None:
         try:
             # Nobody asks here: what waits for its turn is the sending of alerts, and these come with what is shown.
-            if await is_behind(self._store) and await catch_up(self._store, rest_s=0):
+            if self._looks and await is_behind(self._store) and await catch_up(self._store, rest_s=0):
                 self._shown()
         except Exception:
             log.exception("store.look.failed")
@@ -127,8 +134,8 @@ class Notifier:
     def tell(self) -> None:
         """Steps 2 to 5. Without tables nothing follows: nothing is raised, nothing resolved; but what is raised goes
         on being refreshed, as unknown, or whoever is told would take it for over."""
-        now_ms, batch = self._now_ms(), self._store.current.batch_id
-        if batch == self._found_batch and now_ms - self._found_at_ms < FIND_MS:
+        now_ms, batch, revision = self._now_ms(), self._store.current.batch_id, self._store.revision
+        if revision == self._found_revision and now_ms - self._found_at_ms < FIND_MS:
             return
         is_blind = batch < 0 or bool(self._store.troubles())
         if not is_blind:
@@ -137,7 +144,7 @@ class Notifier:
             self._blind_since_ms = now_ms
         if self._blind_since_ms is not None and now_ms - self._blind_since_ms < self.settings.stale_after_ms:
             return  # a look that failed says nothing yet
-        self._found_at_ms, self._found_batch = now_ms, batch
+        self._found_at_ms, self._found_revision = now_ms, revision
         if not is_blind:
             self.metrics.looks.inc()
         dropped_before = self._lifecycle.dropped

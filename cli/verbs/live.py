@@ -12,6 +12,7 @@ from cli.options import PLACE, SeveralValues, problems
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from api.notify.settings import NotifySettings
     from api.settings import ApiSettings
     from live.settings import LiveSettings
 
@@ -24,8 +25,14 @@ class LiveCommand(SeveralValues):
 
 COMMAND = LiveCommand
 
-OF_THE_API = ("tables", "host", "port", "token_file", "tls_certificate", "tls_key", "allowed_hosts", "hide_personal")
-"""Options that are for the API; `tables` is for all."""
+OF_THE_API = ("host", "port", "token_file", "tls_certificate", "tls_key", "allowed_host", "hide_personal")
+"""Options that are for the API alone."""
+
+OF_THE_NOTIFIER = ("alertmanager", "webhook", "kardia_url", "runbooks_url")
+"""Options that are for the notifier alone."""
+
+SEVERAL = {"allowed_host": "allowed_hosts", "alertmanager": "alertmanager", "webhook": "webhook"}
+"""Options that may be repeated -> what the settings call them."""
 
 
 def live(
@@ -124,6 +131,16 @@ def live(
         bool | None,
         typer.Option("--hide-personal", help="Answer without clients' addresses and their own words, everywhere."),
     ] = None,
+    alertmanager: Annotated[
+        list[str] | None, typer.Option(help="Address of an Alertmanager to tell; may be repeated.")
+    ] = None,
+    webhook: Annotated[
+        list[str] | None, typer.Option(help="Address that gets CloudEvents as JSON; may be repeated.")
+    ] = None,
+    kardia_url: Annotated[str | None, typer.Option(help="Address of this server, in front of links of alerts.")] = None,
+    runbooks_url: Annotated[
+        str | None, typer.Option(help="Address in front of the names of the runbooks; those of --kardia-url if absent.")
+    ] = None,
 ) -> None:
     """Follow logs, conclude, write the tables and serve them, all in one process: no topic, no Java.
 
@@ -138,6 +155,8 @@ def live(
 
     from api.access.certificates import CertificateError
     from api.access.tokens import TokenFileError
+    from api.notify.settings import NotifySettings
+    from api.notify.state import StateError
     from api.settings import ApiSettings
     from cli.listening import AddressTakenError
     from ingest import bounded_log
@@ -154,28 +173,32 @@ def live(
             "live: " + "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text), err=True
         )
 
-    if "allowed_host" in given:
-        given["allowed_hosts"] = tuple(given.pop("allowed_host"))
-    of_api = {name: given[name] for name in OF_THE_API if name in given}
-    read = {name: value for name, value in given.items() if name == "tables" or name not in OF_THE_API}
+    def of(names: tuple[str, ...]) -> dict[str, Any]:
+        found = {name: given.pop(name) for name in names if name in given}
+        return {SEVERAL.get(name, name): tuple(value) if name in SEVERAL else value for name, value in found.items()}
+
+    of_api, of_notifier = of(OF_THE_API), of(OF_THE_NOTIFIER)
     try:
-        settings = LiveSettings(**read)
+        settings = LiveSettings(**given)
         settings.tables.mkdir(parents=True, exist_ok=True)
-        _run(settings, ApiSettings(**of_api), say)
+        notify = NotifySettings(
+            tables=settings.tables, state=settings.folder / "notify", cluster=settings.cluster, **of_notifier
+        )
+        _run(settings, ApiSettings(tables=settings.tables, **of_api), notify, say)
     except ValidationError as error:
         for problem in problems(error):
             say(problem)
         raise typer.Exit(2) from None
     except (
-        *(IngestError, JobError, TokenFileError, AddressTakenError, CertificateError, LocationError),
+        *(IngestError, JobError, TokenFileError, AddressTakenError, CertificateError, LocationError, StateError),
         OSError,
     ) as error:
         say(str(error))
         raise typer.Exit(2) from None
 
 
-def _run(settings: LiveSettings, of_api: ApiSettings, say: Callable[[str], None]) -> None:
-    """The lanes in a thread of their own, the API in this one; whichever ends, ends the other."""
+def _run(settings: LiveSettings, of_api: ApiSettings, notify: NotifySettings, say: Callable[[str], None]) -> None:
+    """The lanes in a thread of their own, API and notifier in this one; whichever ends, ends the others."""
     import gc
     import signal
     import time
@@ -183,15 +206,20 @@ def _run(settings: LiveSettings, of_api: ApiSettings, say: Callable[[str], None]
 
     from api.app import create_app
     from api.http.gc_tuning import Pauses
+    from api.notify.run import Notifier
     from cli.listening import listening, server
     from ingest.live import SystemClock
+    from ingest.metrics import Metrics
     from live.ahead import Ahead
-    from live.run import run
+    from live.metrics import LiveMetrics, Others
+    from live.run import Around, run
     from live.view import LiveStore
 
     pauses = Pauses()
     pauses.begin()
-    ahead, ending = Ahead(), Event()
+    around = Around(SystemClock(), Ahead(), say, Metrics(), LiveMetrics())
+    ending = Event()
+    failures: list[BaseException] = []
 
     def now_ms() -> int:
         return time.time_ns() // 1_000_000
@@ -205,14 +233,26 @@ def _run(settings: LiveSettings, of_api: ApiSettings, say: Callable[[str], None]
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    app = create_app(of_api, now_ms, pauses.shown, LiveStore(of_api, now_ms, ahead))
-    failures: list[BaseException] = []
+    store = LiveStore(of_api, now_ms, around.ahead)
+    notifier = Notifier(notify, now_ms, store=store) if notify.alertmanager or notify.webhook else None
+
+    async def tell() -> None:
+        try:
+            if notifier is not None:
+                await notifier.run()
+        except Exception as error:
+            failures.append(error)
+            serving.should_exit = True
+
+    app = create_app(of_api, now_ms, pauses.shown, store, [tell])
+    others = [around.collecting.registry, around.metrics.registry]
+    app.state.registry.register(Others(others if notifier is None else [*others, notifier.metrics.registry]))
     with listening(of_api) as (listener, address):
         serving = server(of_api, app, listener)
 
         def step() -> None:
             try:
-                run(settings, SystemClock(), ahead, ending.is_set, say)
+                run(settings, around, ending.is_set)
             except BaseException as error:  # told by the thread that waits for it
                 failures.append(error)
             finally:
@@ -226,6 +266,8 @@ def _run(settings: LiveSettings, of_api: ApiSettings, say: Callable[[str], None]
         finally:
             ending.set()
             lanes.join()
+            if notifier is not None:
+                notifier.close()
     gc.unfreeze()  # else libraries complain at the end that their objects are still there
     if failures:
         raise failures[0]

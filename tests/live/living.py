@@ -14,9 +14,11 @@ from pathlib import Path
 from ingest.dialects import Dialect
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
+from ingest.metrics import Metrics
 from ingest.stamps import zone_named
 from live.ahead import Ahead
-from live.run import Running, started
+from live.metrics import LiveMetrics
+from live.run import Around, Running, started
 from live.settings import LiveSettings
 from spark_jobs.lane import Record
 from spark_jobs.writers import nothing_happens
@@ -89,7 +91,8 @@ class Living:
     def alive(self, reached: Callable[[str, int], None] = nothing_happens) -> Iterator[Running]:
         """The process, until the context ends, or until it is `Killed` at a step that `reached` kills it at."""
         self.ahead = Ahead()
-        with started(self.settings, self.clock, self.ahead, self.said.append, reached) as running:
+        around = Around(self.clock, self.ahead, self.said.append, Metrics(), LiveMetrics())
+        with started(self.settings, around, reached) as running:
             take = running.engine.take
 
             def noted(records: Mapping[int, Sequence[Record]]) -> None:

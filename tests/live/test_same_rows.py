@@ -101,12 +101,12 @@ def test_a_replay_of_the_logs_tells_the_same(undisturbed: dict[str, Living], nam
     told, replayed = facts_in(living.settings.tables), facts_in(tmp_path / "replayed")
     for table in FACTS:
         if "known_at_ms" in TABLES[table].names:
-            late = {row for row in told[table] if _known_at(row) > ends_at_ms}
+            late = {row for row in told[table] if known_at(row) > ends_at_ms}
             told[table] = Counter({row: count for row, count in told[table].items() if row not in late})
         assert told[table] == replayed[table], table
 
 
-def _known_at(row: str) -> int:
+def known_at(row: str) -> int:
     return int(row.partition("('known_at_ms', ")[2].partition(")")[0])
 
 
