@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
+from ingest.topic_id import UNKNOWN
 from kardia.locations import Store
 from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
@@ -35,6 +36,7 @@ from spark_jobs import (
 )
 from spark_jobs.checkpoint import Checkpoint, describe
 from spark_jobs.disk import disk_named, store_named
+from spark_jobs.errors import TopicLossError
 from spark_jobs.jvm import java
 from spark_jobs.jvm.private_pyspark import jvm_process
 from spark_jobs.jvm.voice import Voice
@@ -340,6 +342,13 @@ class _Job:
             return bool(query.awaitTermination(LOOK_S))  # type: ignore[arg-type]  # takes a fraction as well
         except StreamingQueryException as error:
             self._late.look(error, failure)
-            raise stream.explain(
-                failure, error, f"query {query.name}, checkpoint {self._settings.checkpoint}"
-            ) from error
+            found = stream.explain(failure, error, f"query {query.name}, checkpoint {self._settings.checkpoint}")
+            if isinstance(found, TopicLossError) and self._is_another_topic():
+                found = topic_loss.made_again(self._settings.topic, self._settings.bootstrap_server)
+            raise found from error
+
+    def _is_another_topic(self) -> bool:
+        """Whether the topic was made again since the start; a query may meet the new one before it is asked for."""
+        known = self._checkpoints[stream.NAME].generation.topic_id
+        now = topic_loss.id_of(self._settings.bootstrap_server, self._settings.topic, self._client.librdkafka)
+        return UNKNOWN not in (known, now) and known != now

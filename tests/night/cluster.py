@@ -27,6 +27,9 @@ from demo.brokers import cluster
 from demo.scenario import PARTITIONS, TOPIC
 from demo.server_log import Fact
 from kardia.events import shard_of
+from tests.night.faults import REQUEST_LOG, SERVER_LOG
+from tests.night.logs import CopyTruncate
+from tests.night.losses import Emptied, emptied_of, stamps_in
 
 ASKED_TIMEOUT_S = 5.0
 """For the coordinator of a group. Nobody may know it while leaders are elected; then it befalls any broker."""
@@ -41,6 +44,7 @@ class Cluster:
         self._chance = Random(f"coordinator {seed}")
         self._away: Broker | None = None
         self._threads: ThreadPoolExecutor | None = None
+        self._rotations = [CopyTruncate(directory / "emptied" / broker.directory.name) for broker in self.brokers]
 
     @property
     def bootstrap(self) -> str:
@@ -99,14 +103,48 @@ class Cluster:
         else:
             broker.start()
 
+    def copy_and_empty(self, log: str, between_s: float) -> bool:
+        """Rotate a log of some broker as logrotate's `copytruncate` does it; always possible."""
+        broker, rotation = self._chance.choice([*zip(self.brokers, self._rotations, strict=True)])
+        rotation.copy_and_empty(broker.request_log if log == REQUEST_LOG else broker.server_log, between_s)
+        return True
+
+    def make_again(self, topic: str) -> bool:
+        """Delete a topic and create it, with as many partitions; False where a broker is away."""
+        if self._away is not None:
+            return False
+        broker = self.brokers[0]
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        partitions = len(admin.list_topics(timeout=2 * ASKED_TIMEOUT_S).topics[topic].partitions)
+        broker.delete_topic(topic)
+        broker.create_topic(topic, partitions)
+        return True
+
     def server_logs(self) -> list[str]:
-        """Each broker's own log, whole."""
-        return [broker.server_log_text() for broker in self.brokers]
+        """Each broker's own log, whole; its lines are not in the order of time."""
+        return [
+            b"".join(rotation.pieces(broker.server_log)).decode(errors="replace")
+            for broker, rotation in zip(self.brokers, self._rotations, strict=True)
+        ]
+
+    def request_lines(self) -> list[bytes]:
+        """All that was ever in the request logs."""
+        both = zip(self.brokers, self._rotations, strict=True)
+        return [piece for broker, rotation in both for piece in rotation.pieces(broker.request_log)]
+
+    def emptied(self, until_ms: int) -> list[Emptied]:
+        """What each rotation by copy lost."""
+        found = []
+        for broker, rotation in zip(self.brokers, self._rotations, strict=True):
+            for name, log in ((REQUEST_LOG, broker.request_log), (SERVER_LOG, broker.server_log)):
+                stamps = sorted(stamp for piece in rotation.pieces(log) for stamp in stamps_in(piece))
+                for copy, lost in rotation.lost(log):
+                    found.append(emptied_of(name, copy.read_bytes(), lost, stamps, until_ms))
+        return [one for one in found if one is not None]
 
     def requests_name(self, member_id: str) -> bool:
         """Whether a member id stands in a request log."""
-        logs = (path for broker in self.brokers for path in broker.logs.glob(f"{broker.request_log.name}*"))
-        return any(member_id.encode() in path.read_bytes() for path in logs)
+        return any(member_id.encode() in piece for piece in self.request_lines())
 
     def _coordinator(self) -> Broker:
         """Who coordinates one of the groups."""

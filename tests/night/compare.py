@@ -85,6 +85,13 @@ class Night:
     by_requests_alone: bool = False
     """Kardia did not read server.log. What a broker did that stood still or fell then stays provisional for ever: no
     request tells it."""
+    gaps: Sequence[tuple[int, int]] = ()
+    """Of what Kardia said that it knows nothing; that they are no wider than what was lost is asked by `losses`. What
+    happened in one need not be known."""
+
+    def was_blind(self, at_ms: int) -> bool:
+        """Whether an instant lies in a gap."""
+        return any(first - WITHIN_MS <= at_ms <= last + WITHIN_MS for first, last in self.gaps)
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,12 @@ class Comparison:
 def compare(night: Night) -> Comparison:
     """All findings by instant."""
     judge = _Judge(night)
-    found = list(judge.findings())
+    found = []
+    for one in judge.findings():
+        if one.what == MISSED and night.was_blind(one.at_ms):
+            judge.counts["missed in a gap that was told"] += 1
+        else:
+            found.append(one)
     return Comparison(
         tuple(sorted(found, key=lambda one: (one.at_ms, one.told))), dict(judge.counts), tuple(judge.errors_ms)
     )

@@ -1,7 +1,8 @@
 """The faults of a night, drawn by seed: the same seed and length always give the same steps. Starts and stops nothing.
 
-Three things go on at once, each with its own chance: consumers come and go, the broker dies or stands still, and
-Kardia's own roles do. A night ends with a quiet time, in which everything has to become well again by itself.
+Five things go on at once, each with its own chance: consumers come and go, the broker dies or stands still, Kardia's
+own roles do, logs are copied and emptied, and the topic of events is made again. A night ends with a quiet time, in
+which everything has to become well again by itself.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ QUIET_END_S = 60.0
 
 ROLES = ("collect", "stream", "serve", "notify")
 
+BROKER, REQUEST_LOG, SERVER_LOG, EVENTS_TOPIC = "broker", "request log", "server.log", "kardia.events"
+LOGS = (REQUEST_LOG, SERVER_LOG)
+"""What else a fault befalls than consumers and roles."""
+
 SESSION_MS, POLL_MS, LONG_POLL_MS = 8_000, 12_000, 60_000
 
 MEMBERS: tuple[MemberPlan, ...] = (
@@ -37,13 +42,13 @@ TWIN = "-twin"
 
 @dataclass(frozen=True, order=True)
 class Step:
-    """At `at_s` after the groups are up: do `what` to `whom` (a client id, `broker`, or a role)."""
+    """At `at_s` after the groups are up: do `what` to `whom` (a client id, a role, or one of the words above)."""
 
     at_s: float
     what: str
     whom: str
     seconds: float = 0.0
-    """Of a stall: how long."""
+    """Of a stall: how long. Of a log that is copied and emptied: how long after the copy was made."""
 
 
 def plan_of(client_id: str) -> MemberPlan:
@@ -57,7 +62,7 @@ def draw(seed: int, length_s: float) -> list[Step]:
     """All steps of a night in their order. `length_s` is counted from when the groups are up to the end."""
     until_s = length_s - QUIET_END_S
     steps: list[Step] = []
-    for place, tell in enumerate((_consumers, _broker, _roles)):
+    for place, tell in enumerate((_consumers, _broker, _roles, _logs, _topic)):
         # A chance of its own each: another kind of fault more does not change those that there are.
         steps += tell(Random(seed * 1_000 + place), until_s)
     return sorted(step for step in steps if step.at_s <= length_s - QUIET_END_S / 2)
@@ -105,8 +110,8 @@ def _broker(chance: Random, until_s: float) -> Iterator[Step]:
     while at_s < until_s:
         away_s = chance.choice((chance.uniform(0.0, 3.0), chance.uniform(3.0, 12.0), chance.uniform(12.0, 30.0)))
         what = chance.choice(("kill", "kill", "freeze", "freeze", "stop"))
-        yield Step(at_s, what, "broker")
-        yield Step(at_s + away_s, "thaw" if what == "freeze" else "start", "broker")
+        yield Step(at_s, what, BROKER)
+        yield Step(at_s + away_s, "thaw" if what == "freeze" else "start", BROKER)
         at_s += away_s + chance.uniform(45.0, 150.0)
 
 
@@ -122,3 +127,21 @@ def _roles(chance: Random, until_s: float) -> Iterator[Step]:
             yield Step(at_s, "freeze", role)
             yield Step(at_s + chance.uniform(2.0, 20.0), "thaw", role)
         at_s += chance.uniform(50.0, 170.0)
+
+
+def _logs(chance: Random, until_s: float) -> Iterator[Step]:
+    """Every minute a log is rotated as logrotate's `copytruncate` does it: copied, and then emptied. What the broker
+    writes in between is lost; of most copies that is nothing."""
+    at_s = QUIET_BEGIN_S + chance.uniform(0.0, 20.0)
+    while at_s < until_s:
+        between_s = chance.choice((0.0, chance.uniform(0.0, 0.02), chance.uniform(0.02, 0.5)))
+        yield Step(at_s, "copytruncate", chance.choice(LOGS), round(between_s, 3))
+        at_s += chance.uniform(20.0, 100.0)
+
+
+def _topic(chance: Random, until_s: float) -> Iterator[Step]:
+    """Every five to ten minutes: job and collector begin anew with it, which takes them a minute."""
+    at_s = QUIET_BEGIN_S + chance.uniform(20.0, 120.0)
+    while at_s < until_s:
+        yield Step(at_s, "make again", EVENTS_TOPIC)
+        at_s += chance.uniform(300.0, 600.0)

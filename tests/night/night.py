@@ -14,6 +14,7 @@ from pathlib import Path
 from demo import server_log
 from demo.pace import Pace
 from demo.tables import Tables
+from kardia.events import DEFAULT_LANES
 from kardia.kafka.releases import version_of
 from supervise import process
 from supervise.process import ProcessError
@@ -22,6 +23,7 @@ from tests.night.cluster import elections, of_holders
 from tests.night.compare import Night, compare
 from tests.night.faults import MEMBERS, QUIET_END_S, draw
 from tests.night.looking import Looking
+from tests.night.losses import Ledger, account, lines_in
 from tests.night.report import Result
 from tests.night.stage import Stage, now_ms
 from tests.night.told import Told, compare_told, notices, outages, unsure_of
@@ -95,12 +97,25 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         faults += [f"left behind: {one}" for one in stage.left_behind()]
         logs = stage.cluster.server_logs()
         ever = {name: tables.rows(name) for name in ("members", "rebalances", "predictions")}
+        lines, emptied = lines_in(stage.cluster.request_lines()), stage.cluster.emptied(until_ms)
         faults += _asked(stage.data / "tables")
         done = list(stage.done)
         messages = stage.receiver.messages
         sizes = watch.log_sizes(stage.up_log, stage.data / "logs")
     memory = watch.memory(watched.samples + watch.heap_samples(sorted((options.directory / "gc").glob("*.log"))))
     faults += [fault for one in memory for fault in one.faults] + watch.floods(sizes, hours)
+    lost = account(
+        Ledger(
+            lines=lines,
+            emptied=emptied,
+            done=done,
+            progress=tables.rows("progress"),
+            events=tables.rows("events", ["event_id", "kind", "group_id", "logged_at_ms", "connection"]),
+            outages=outages(done),
+            until_ms=until_ms,
+            lanes=DEFAULT_LANES,
+        )
+    )
     facts = of_holders([list(server_log.facts(text.splitlines())) for text in logs], [elections(text) for text in logs])
     said = compare_told(
         Told(
@@ -112,6 +127,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
             outages=outages(done),
             sessions_ms={plan.group_id: plan.session_timeout_ms for plan in MEMBERS},
             until_ms=until_ms,
+            gaps=lost.gaps,
         )
     )
     comparison = compare(
@@ -124,6 +140,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
             was_given=stage.cluster.requests_name,
             stalls=stalls,
             by_requests_alone=not options.follow_server_log,
+            gaps=lost.gaps,
         )
     )
     return Result(
@@ -134,7 +151,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         brokers=options.brokers,
         spared=options.spared,
         done=done,
-        comparison=comparison.and_also(said.findings, said.counts),
+        comparison=comparison.and_also(said.findings, said.counts).and_also(lost.findings, lost.counts),
         memory=memory,
         log_bytes=sizes,
         hours=hours,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.night.compare import Comparison, Finding
+from tests.night.faults import BROKER, EVENTS_TOPIC, LOGS, ROLES
 from tests.night.watch import Memory
 
 BEFORE_MS = 30_000
@@ -104,7 +105,7 @@ def clock(at_ms: int) -> str:
 
 def _counted(done: Sequence[Mapping[str, Any]]) -> str:
     kinds: dict[str, int] = {}
-    roles = ("broker", "collect", "stream", "serve", "notify")
+    roles = (BROKER, EVENTS_TOPIC, *LOGS, *ROLES)
     for one in done:
         name = f"{one['what']} {one['whom'] if one['whom'] in roles else 'consumer'}"
         kinds[name] = kinds.get(name, 0) + 1

@@ -28,7 +28,7 @@ from demo.scenario import PARTITIONS, TOPIC, MemberPlan
 from supervise import process
 from supervise.roles import answers, counted
 from tests.night.cluster import Cluster
-from tests.night.faults import MEMBERS, ROLES, Step, plan_of
+from tests.night.faults import BROKER, EVENTS_TOPIC, LOGS, MEMBERS, ROLES, Step, plan_of
 
 CLUSTER = "night"
 
@@ -154,12 +154,17 @@ class Stage:
     def play(self, step: Step) -> None:
         """Do one step, if it still makes sense; it is noted when it was done."""
         at_ms = now_ms()
-        if step.whom == "broker":
+        if step.whom == BROKER:
             done = self.cluster.act(step.what)
+        elif step.whom == EVENTS_TOPIC:
+            done = self.cluster.make_again(EVENTS_TOPIC)
+        elif step.whom in LOGS:
+            done = self.cluster.copy_and_empty(step.whom, step.seconds)
         else:
             done = (self._role_act if step.whom in ROLES else self._member_act)(step)
         if done:
-            self.done.append({"at_ms": at_ms, "what": step.what, "whom": step.whom, "seconds": step.seconds})
+            one = {"at_ms": at_ms, "what": step.what, "whom": step.whom, "seconds": step.seconds}
+            self.done.append(one | {"until_ms": now_ms()})
 
     def tend(self) -> None:
         """Start who was to start and had not ended yet; called all the time."""

@@ -142,6 +142,10 @@ def test_an_eviction_that_is_missing_is_found_and_an_unknown_one_is_none() -> No
 
     assert MISSED in kinds(changed("members", without))
     assert MISSED not in kinds(changed("members", not_known))
+    at_ms = ended(list(night().ever["members"]))["ended_at_ms"]
+    lost = replace(night(), ever={**night().ever, "members": without(list(night().ever["members"]))})
+    assert MISSED not in kinds(compare(replace(lost, gaps=[(at_ms - 100, at_ms + 100)]))), "it lies in a gap"
+    assert MISSED in kinds(compare(replace(lost, gaps=[(at_ms + 100, at_ms + 200)])))
 
 
 def test_an_id_that_never_synced_may_have_given_its_seat_to_another_one_before() -> None:

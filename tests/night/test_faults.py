@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from supervise.supervisor import RESTARTS_MAX, RESTARTS_WINDOW_S
-from tests.night.faults import MEMBERS, QUIET_BEGIN_S, QUIET_END_S, ROLES, TWIN, draw, plan_of
+from tests.night.faults import (
+    BROKER,
+    EVENTS_TOPIC,
+    LOGS,
+    MEMBERS,
+    QUIET_BEGIN_S,
+    QUIET_END_S,
+    ROLES,
+    TWIN,
+    draw,
+    plan_of,
+)
 
 HOUR_S = 3_600.0
 
@@ -21,17 +32,20 @@ def test_an_hour_has_every_kind_of_fault_and_begins_and_ends_quietly(seed: int) 
     assert steps == sorted(steps)
     assert steps[0].at_s >= QUIET_BEGIN_S
     assert steps[-1].at_s <= HOUR_S - QUIET_END_S / 2
-    done = {(step.what, step.whom if step.whom in (*ROLES, "broker") else "") for step in steps}
+    done = {(step.what, step.whom if step.whom in (*ROLES, *LOGS, BROKER, EVENTS_TOPIC) else "") for step in steps}
     assert {("kill", role) for role in ROLES} <= done
     assert {(what, "broker") for what in ("kill", "freeze", "thaw", "start")} <= done
     assert {(what, "") for what in ("kill", "leave", "stall", "freeze", "thaw", "start", "again")} <= done
+    assert {("copytruncate", log) for log in LOGS} | {("make again", EVENTS_TOPIC)} <= done
     assert any(step.whom.endswith(TWIN) for step in steps)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_role_is_killed_more_often_than_its_supervisor_bears(seed: int) -> None:
     for role in ROLES:
-        kills = [step.at_s for step in draw(seed, HOUR_S) if (step.what, step.whom) == ("kill", role)]
+        # A topic that is made again ends the job, and it may end the collector.
+        ends = {("kill", role)} | ({("make again", EVENTS_TOPIC)} if role in ("stream", "collect") else set())
+        kills = [step.at_s for step in draw(seed, HOUR_S) if (step.what, step.whom) in ends]
         for place, at_s in enumerate(kills):
             assert sum(1 for other in kills[place:] if other - at_s < RESTARTS_WINDOW_S) <= RESTARTS_MAX
 

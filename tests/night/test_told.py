@@ -106,6 +106,8 @@ def test_silence_is_found_unless_nobody_could_tell() -> None:
     away = replace(silent, dangers=[], outages=[(BEGIN, BEGIN + 53_000)])
     assert kinds(away) == set()
     assert kinds(replace(away, outages=[(BEGIN, BEGIN + 51_000)])) == {MISSED}
+    assert kinds(replace(silent, dangers=[], gaps=[(EVICTED - 100, EVICTED + 100)])) == set()
+    assert kinds(replace(silent, dangers=[], gaps=[(EVICTED + 100, EVICTED + 200)])) == {MISSED}
 
 
 def test_an_alert_of_the_group_that_is_up_tells_of_a_further_member() -> None:

@@ -92,6 +92,8 @@ class Told:
     sessions_ms: Mapping[str, int] = field(default_factory=dict)
     """Group -> session timeout of its members."""
     until_ms: int = 0
+    gaps: Sequence[Span] = ()
+    """Of what Kardia said that it knows nothing."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,8 @@ def _evictions(told: Told, counts: Counter[str]) -> Iterator[Finding]:
             counts["evictions by session timeout: while Kardia did not see or tell"] += 1
         elif _touches((fact.at_ms - session_ms, fact.at_ms), told.outages):
             counts["evictions by session timeout: around an outage of the broker"] += 1
+        elif _touches((fact.at_ms - session_ms, fact.at_ms), told.gaps):
+            counts["evictions by session timeout: around a gap that was told"] += 1
         elif (fact.group_id, fact.member_id) in told.unsure:
             counts["evictions by session timeout: foretold, and not sure until it came"] += 1
         else:
