@@ -7,7 +7,9 @@ one of the same name that is shorter than what was read, as long, or longer.
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,10 @@ from kardia.events import Event, Kind, event_id
 from spark_jobs import checkpoint
 from spark_jobs.archive_rows import is_archived
 from spark_jobs.writers.faults import VARIABLE
+from supervise import process
 from tests.spark_jobs.support import (
     LANES,
+    ROOT,
     SLICES,
     Message,
     produce,
@@ -34,6 +38,8 @@ from tests.spark_jobs.support import (
 )
 
 pytestmark = [pytest.mark.slow]
+
+READ_TIMEOUT_S = 240.0
 
 
 def _make_again(kafka: Broker, topic: str, messages: list[Message]) -> None:
@@ -97,3 +103,44 @@ def test_a_topic_made_again_is_read_from_its_beginning(
     assert live is not None
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     assert live.topic_id == topic_id(admin, topic, 30.0) != UNKNOWN
+
+
+def test_a_job_that_runs_ends_with_what_happened_and_its_next_start_reads_the_new_topic(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    """Spark meets offsets that the new topic does not have before anybody asks which topic it is: neither retention nor
+    `--accept-loss` is spoken of."""
+    topic = "again.running"
+    first, second = story_messages(end=20), story_messages(begin=20)
+    kafka.create_topic(topic, LANES)
+    produce(kafka.bootstrap, topic, first)
+    requests = sum(event.kind < Kind.TICK for _, event in _events(first))
+
+    def has_read() -> bool:
+        told = _progress(tmp_path, 0)
+        return bool(sum(row["events"] for row in told) >= requests)
+
+    said = tmp_path / "said"
+    with said.open("w") as errors:
+        job = subprocess.Popen(
+            stream_command(kafka.bootstrap, topic, tmp_path, "--no-archive"),
+            cwd=ROOT,
+            env={**os.environ, "KARDIA_STREAM_MAX_RECORDS": "20"},
+            stderr=errors,
+        )
+        try:
+            process.until(has_read, READ_TIMEOUT_S, said.read_text)
+            _make_again(kafka, topic, second)
+            assert job.wait(READ_TIMEOUT_S) != 0
+        finally:
+            job.kill()
+            job.wait()
+    assert f"the topic {topic} was deleted and made again while it was read" in said.read_text()
+    assert "--accept-loss" not in said.read_text()
+
+    before = max(row["batch_id"] for row in rows(tmp_path / "tables", "progress"))
+    done = run_stream(stream_command(kafka.bootstrap, topic, tmp_path, "--no-archive", "--once"))
+    assert done.returncode == 0, done.stderr[-3_000:]
+    told = _progress(tmp_path, before + 1)
+    assert sum(row["events"] for row in told) == sum(event.kind < Kind.TICK for _, event in _events(second))
+    assert {row["lane"] for row in told if row["gaps"]} == set(range(LANES))
