@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.observe.test_begin_lines import JOINS
+import pytest
+
+from tests.observe.test_begin_lines import JOINS, LEAVES
 from tests.observe.test_scenes import stable
 from tests.support.scene import START, Scene
 from tests.support.stories import named
@@ -99,3 +101,22 @@ def test_what_came_to_nothing_is_taken_back() -> None:
     known = scene.known()
     rows = [row for row in named("rebalances", known.rows["rebalances"]) if row["generation_before"] == 1]
     assert [row["withdrawn"] for row in rows] == [None, True]
+
+
+@pytest.mark.parametrize("stamp", [20_000, 20_001, 20_002])
+def test_a_row_that_was_written_while_it_lasts_keeps_its_start(stamp: float) -> None:
+    """A leave began it, seen to a fraction of a ms; the stamp of the sentence is whole, and may be another one. A row
+    is found by its start: two of them would be two rebalances."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 20_000, "a")
+    scene.prepares(stamp, 1, LEAVES.format("b"), "b")
+    scene.leave(20_001.6, "b")
+    scene.heartbeat(21_000, "a", error=27)
+    scene._said(22_000, "member_added", -1, D)
+    scene.tick(23_000)
+    assert under_way(scene)["completed_at_ms"] is None
+    scene.joined(24_000, 2, {"a": 23_500, D: 22_000}, first=(D,))
+    scene.synced(24_020, "a", D)
+    scene.tick(26_000)
+    rows = [row for row in scene.known_step_by_step().rebalances() if row["generation_before"] == 1]
+    assert [(row["trigger"], row["members_after"], row["withdrawn"]) for row in rows] == [("member_left", 2, None)]

@@ -52,6 +52,7 @@ _CLIENT_WORDS = "; client reason: "
 
 def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Dropped]) -> None:
     """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
+    written_at_ms = current.started_at_ms if current.cause is not None and current.row_known >= 0 else NEVER
     timers = [
         Cause(at, how, member.member_id, member.client_id, member.instance_id, "", certainty, by)
         for member, at, by, how, certainty in dropped
@@ -75,10 +76,13 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
         _by_what_broke(group, chosen, asked)
         if chosen.trigger == "static_replaced" and _may_wait_to_be_stored(current, chosen, asked, timers):
             chosen.certainty = weaker(chosen.certainty, "provisional")
-    if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
-        if line is not None or chosen.at > current.cause.at:
-            return  # already written with another start, which is near
-        withdraw(observer, group, current)  # an answer of the burst that was logged late shows what came before
+    if written_at_ms >= 0 and chosen.at != written_at_ms:
+        if line is not None and abs(chosen.at - written_at_ms) <= tolerance:
+            chosen.at = written_at_ms  # of a line the stamp is as good as that, and a row is found by its start
+        elif line is None and chosen.at > written_at_ms:
+            return
+        else:
+            withdraw(observer, group, current)  # what was logged late shows what came before
     current.cause = chosen
     current.started_at_ms = chosen.at
     current.began_unseen = chosen.trigger == "unknown" and not chosen.named and _was_never_steady(group)
