@@ -176,7 +176,9 @@ def _lines(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
     """Lines that are not in the archive, and lie in no gap. The archive follows every two minutes: it loses more with
     a topic than the other tables do, all from what it had on."""
     archived = Counter(
-        Line(int(row["logged_at_ms"]), row["kind"], row["group_id"], row["connection"] or "") for row in ledger.events
+        Line(int(row["logged_at_ms"]), row["kind"], row["group_id"], row["connection"] or "")
+        for row in ledger.events
+        if row["kind"] in KIND_OF.values()  # other sources have an order of their own
     )
     reached: dict[int, list[int]] = {}
     for line in archived:
@@ -190,7 +192,7 @@ def _lines(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
     again = [one["until_ms"] for one in _made_again(ledger)]
     for line, count in sorted(Counter(ledger.lines).items()):
         missing = count - archived[line]
-        if line.kind not in KIND_OF.values() or line.at_ms > ledger.until_ms or missing <= 0:
+        if missing <= 0 or line.at_ms > ledger.until_ms:
             counts["lines of groups in the archive"] += count
             continue
         lane = _lane(line, ledger)
@@ -218,13 +220,14 @@ def _made_again(ledger: Ledger) -> list[Mapping[str, Any]]:
 
 
 def _loss_with_topic(ledger: Ledger, again: Mapping[str, Any]) -> Span:
-    """What can be lost when the topic is made again: from what the job had read on, which may be away, to what the
-    collector sends into the new one; it may be away as well."""
+    """What can be lost when the topic is made again: from what the job had read on to what the collector sends into the
+    new one. Either may be away, and so may the broker, which has the topic."""
     first, last = again["at_ms"] - SENT_WITHIN_MS, again["until_ms"] + SENT_WITHIN_MS
-    for begin, end in sorted(_away(ledger, "stream"), reverse=True):
+    outages = [(begin, end + AGAIN_WITHIN_MS) for begin, end in ledger.outages]
+    for begin, end in sorted((*_away(ledger, "stream"), *outages), reverse=True):
         if begin <= first <= end:
             first = begin - SENT_WITHIN_MS
-    for begin, end in sorted((*_away(ledger, "collect"), *ledger.outages)):
+    for begin, end in sorted((*_away(ledger, "collect"), *outages)):
         if begin <= last <= end:
             last = end
     return first, last

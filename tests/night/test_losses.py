@@ -91,6 +91,8 @@ def test_what_was_in_a_topic_that_was_made_again_is_told_and_the_archive_lost_wh
     found = account(lost).counts
     assert found["lines of groups lost in a gap that was told"] == LANES
     assert found["lines of groups that the archive lost with its topic"] == LANES * 30
+    record = event(line(AT_MS - 50_000)) | {"event_id": "of the offsets topic", "kind": "group_record"}
+    assert told(replace(lost, events=[*lost.events, record])) == []
     hole = [one for one in lost.events if not AT_MS - 200_000 <= one["logged_at_ms"] <= AT_MS - 180_000]
     assert told(replace(lost, events=hole)) == [MISSED]
 
@@ -104,6 +106,8 @@ def test_a_role_that_was_away_when_the_topic_was_made_again_widens_its_gap(
     wide = replace(ALL, done=away, progress=progress)
     assert told(wide) == []
     assert told(replace(wide, done=AGAIN)) == [UNTRUE]
+    outages = [(AT_MS - before_ms - 1_000, AT_MS + after_ms)]
+    assert told(replace(wide, done=AGAIN, outages=outages)) == []
 
 
 def test_the_archive_may_be_some_minutes_behind_and_no_more() -> None:
