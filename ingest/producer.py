@@ -28,6 +28,8 @@ from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER, MAX_BYTES, format_of
 PRODUCER: dict[str, Any] = {
     "enable.idempotence": True,
     "acks": "all",
+    # One that somebody has deleted would come back with as many partitions as the brokers give to any topic.
+    "allow.auto.create.topics": False,
     "compression.type": "lz4",
     "linger.ms": 5,
     "message.timeout.ms": 0,  # never give up: the loop holds back, and positions wait
