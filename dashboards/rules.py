@@ -99,6 +99,17 @@ class Alert(NamedTuple):
         return STALE in self.expr
 
 
+ARCHIVE_BEHIND_RECORDS = 50_000
+"""25 batches of the archive (`KARDIA_STREAM_ARCHIVE_MAX_RECORDS`), of a second or two each. Six lanes of a cluster with
+little to say get some twenty records a second, and between two runs 2,400; after a long stop it may be millions, which
+then become fewer."""
+
+
+def _least(window: str, before: str = "") -> str:
+    """Fewest records that the archive was behind in a window, by job."""
+    return f"max by (instance) (min_over_time(kardia_stream_archive_behind_records[{window}]{before}))"
+
+
 ALERTS = (
     Alert(
         "KafkaGroupSessionTimeoutImminent",
@@ -277,6 +288,19 @@ ALERTS = (
         "The table {{ $labels.table }} does not exist or cannot be read. Answers that need it are refused with 503.",
         "feed-stale.md",
         hold="1m",
+        of_group=False,
+    ),
+    Alert(
+        "KardiaArchiveBehind",
+        # A run that comes to its end leaves what came meanwhile: so the least of some time says how far runs come.
+        f"{_least('30m')} > {ARCHIVE_BEHIND_RECORDS} and {_least('15m')} > {_least('15m', ' offset 15m')}",
+        "warning",
+        "The table events falls behind, and does not catch up.",
+        "{{ $value | humanize }} records of the topic are in the live tables of the job at {{ $labels.instance }} and "
+        "not in the table events, after the best of its runs in half an hour, and they become more. What the topic "
+        "drops before is missing in events for good.",
+        "archive-behind.md",
+        hold="10m",
         of_group=False,
     ),
     Alert(

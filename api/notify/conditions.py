@@ -4,7 +4,8 @@ A new alert is a finding here, a rule in `dashboards/rules.py` and a page in `do
 labels are those of the Prometheus rules (a test compares them), so Alertmanager takes an alert for one, whoever told it
 first. `KardiaPredictionsUnreliable` is a score over hours and is left to Prometheus; so are `KardiaTableUnavailable`
 (without tables nothing is found and nothing resolved), `KardiaAbsent` (whether `kardia serve` can be scraped is nothing
-that tables say) and `KardiaNotifyUndelivered` (whom this notifier cannot reach).
+that tables say), `KardiaNotifyUndelivered` (whom this notifier cannot reach) and `KardiaArchiveBehind` (what the job
+counts, over an hour).
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from api.notify.metrics import NotifyMetrics
 from api.settings import ApiSettings
 from dashboards import generate, rules
+from spark_jobs.metrics import Metrics as JobMetrics
 from tests.api.conftest import Api, Clock, running
 from tests.api.written import NOW_MS, Tables, health, lag, looked, member, prediction, progress, rebalance, transition
 from tests.dashboards import questions
@@ -59,6 +60,7 @@ def series(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str,
     notifier = NotifyMetrics()
     notifier.begin("webhook-1")
     text = text.removesuffix("# EOF\n") + generate_latest(notifier.registry).decode()
+    text += generate_latest(JobMetrics().registry).decode()
     found: dict[str, list[dict[str, str]]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -87,7 +89,7 @@ def test_every_series_that_a_panel_or_a_rule_names_is_scraped_with_its_labels(
             continue  # of another program
         for name in names:
             assert name in series, f"{where}: no series is called {name}"
-        labels = {label for name in names for label in series[name][0]}
+        labels = {label for name in names for label in series[name][0]} | {"instance"}  # that one is Prometheus's
         for wanted in re.findall(r"[{,](\w+)(?:=|!~|=~|!=)", expr):
             assert wanted in labels, f"{where}: {names} have no label {wanted}"
         for grouped in re.findall(r"by \(([^)]*)\)", expr):
@@ -108,6 +110,7 @@ def test_no_member_client_or_host_is_a_label(series: dict[str, list[dict[str, st
         "why",
         "reason",
         "target",
+        *("program", "stage", "step"),  # of the job
     }
     of_partitions = {"topic", "partition"}  # of series that are capped (`metrics_lag_partitions_max`)
     for name, found in series.items():

@@ -169,6 +169,9 @@ HELD = Case("KafkaGroupSessionTimeoutImminent", KILL, G01, (), (), blind=(39, 70
 
 UNDELIVERED = "KardiaNotifyUndelivered"
 
+ARCHIVE_BEHIND = "KardiaArchiveBehind"
+"""Series of `kardia stream`, which has no history of a group."""
+
 QUIET = ("KafkaGroupPendingMemberBlocks", "KafkaGroupStaticMemberFenced", "KardiaLogGap", "KardiaSourceStalled")
 """What must not fire in any of the recorded stories: nothing of the kind was done in them."""
 
@@ -207,14 +210,20 @@ def alerts(name: str, labels: dict[str, str], at_s: int, firing: bool) -> dict[s
     }
 
 
-def check(tmp_path: Path, series: list[dict[str, str]], expected: Sequence[dict[str, object]], step_s: int = 1) -> None:
+def check(
+    tmp_path: Path,
+    series: list[dict[str, str]],
+    expected: Sequence[dict[str, object]],
+    step_s: int = 1,
+    rules_every: str = "1s",
+) -> None:
     """Have promtool play the rules over series, of which there is a value every `step_s`."""
     program = shutil.which("promtool")
     assert program is not None
     test = {"interval": f"{step_s}s", "input_series": series, "promql_expr_test": list(expected)}
     content = {
         "rule_files": [str(HERE / "prometheus" / "kardia.rules.yml")],
-        "evaluation_interval": "1s",
+        "evaluation_interval": rules_every,
         "tests": [test],
     }
     path = tmp_path / "played.test.yml"
@@ -345,7 +354,40 @@ def test_a_receiver_that_takes_nothing_is_told_after_a_minute_and_one_that_refus
     check(tmp_path, series, expected)
 
 
+def saw(minutes: int, tooth: int, *, begin: int = 0, per_minute: int = 0) -> list[int]:
+    """What the archive is behind, a value a minute: it runs every two minutes and leaves `begin`, and so many more or
+    fewer as time goes on, never fewer than none."""
+    return [max(0, begin + per_minute * minute) + tooth * (minute % 2) for minute in range(minutes)]
+
+
+@pytest.mark.needs_promtool
+@pytest.mark.parametrize(
+    ("values", "silent_to", "firing_from"),
+    [
+        pytest.param(saw(121, 0, per_minute=1_500), 72, 78, id="no run comes to its end"),
+        pytest.param(saw(121, 90_000, begin=200, per_minute=1_500), 72, 78, id="less is archived than comes"),
+        pytest.param(saw(121, 4_000, begin=30), 120, None, id="twin: well"),
+        pytest.param(saw(121, 900_000, begin=20_000), 120, None, id="twin: well, in a large cluster"),
+        pytest.param(saw(121, 2_000, begin=3_000_000, per_minute=-20_000), 120, None, id="twin: it catches up"),
+        pytest.param(
+            [*saw(40, 4_000), *saw(81, 4_000, begin=900_000, per_minute=-9_000)], 120, None, id="twin: after a stop"
+        ),
+    ],
+)
+def test_an_archive_that_falls_behind_is_told_and_one_that_catches_up_is_not(
+    values: list[int], silent_to: int, firing_from: int | None, tmp_path: Path
+) -> None:
+    """Minutes of two hours. Half an hour has to be above the bound, and then ten minutes pass."""
+    text = " ".join(map(str, values))
+    series = [{"series": 'kardia_stream_archive_behind_records{instance="job:1"}', "values": text}]
+    whose = {"cluster": "", "instance": "job:1"}
+    fires = dict.fromkeys(range(10, silent_to + 1), False)
+    fires |= {} if firing_from is None else dict.fromkeys(range(firing_from, 121), True)
+    expected = [alerts(ARCHIVE_BEHIND, whose, 60 * minute, fire) for minute, fire in fires.items()]
+    check(tmp_path, series, expected, 60, rules_every="1m")
+
+
 def test_every_alert_about_groups_and_logs_has_a_history() -> None:
     told = {case.alert for case in (*CASES, BLIND, GONE)} | {LAG_STUCK}  # tests/dashboards/test_lag_rule.py
-    told |= {UNDELIVERED}
+    told |= {UNDELIVERED, ARCHIVE_BEHIND}
     assert {alert.name for alert in rules.ALERTS} - told == {"KardiaFeedStale", "KardiaTableUnavailable"}

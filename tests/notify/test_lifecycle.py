@@ -291,6 +291,7 @@ def test_alerts_are_those_of_the_prometheus_rules() -> None:
         assert kind.linger_ms == duration_ms(rule.linger)
     left_to_prometheus = {
         "KardiaAbsent",
+        "KardiaArchiveBehind",
         "KardiaNotifyUndelivered",
         "KardiaPredictionsUnreliable",
         "KardiaSourcesDisagree",
