@@ -274,7 +274,9 @@ COORDINATOR_LINES = (
     "rebalance_skipped",  # what the sentence before it says is of a group that the broker no longer holds
     "pending_member_removed",
     "static_replaced",
+    "instance_fenced",  # its static id is that of the first of `members`. Of no group, for all lanes: of who is named
     "static_reverted",  # `member_id` never was one, the first of `members` is one again
+    "member_loaded",  # of a record that a load has read, which need not be the last one
     "group_loaded",
     "group_unloaded",
     "partition_elected",  # `generation_id` is the epoch of the leader
@@ -292,6 +294,7 @@ COORDINATOR_LINES = (
     "epoch_group_loaded",
     "epoch_group_unloaded",
     "instance_in_use",
+    "epoch_instance_fenced",
     "upgraded",
     "downgraded",
     "configured",  # of no group, for all lanes: what a broker that starts says of its settings
@@ -315,6 +318,7 @@ REJECT_REASONS = (
     "unknown_shape",
     "unknown_sentence",
     "unknown_layout",
+    "no_group",
     "bad_json",
     "bad_encoding",
     "bad_timestamp",

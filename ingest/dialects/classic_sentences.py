@@ -226,7 +226,7 @@ SENTENCES: tuple[Sentence, ...] = (
             rf" in (?:state )?\w+(?: state)?\. Replacing previously mapped member {MEMBER} with this groupInstanceId\.",
         ),
     ),
-    # 2.5 to 2.7; 2.3 and 2.4 name no group, and so nobody's.
+    # 2.5 to 2.7; that of 2.3 and 2.4 names no group (`OF_NO_GROUP`).
     Sentence(
         "2.5",
         "Static member Some(i-b) of group g06 with unknown member id rejoins, assigning new member id "
@@ -237,6 +237,34 @@ SENTENCES: tuple[Sentence, ...] = (
             " with unknown member id rejoins, assigning new member id ",
             r"Static member (?P<instance>.*?) of group (?P<group>.*?) with unknown member id rejoins, assigning new "
             rf"member id .*, while old member id {MEMBER} will be removed\.",
+        ),
+    ),
+    # Whoever comes by an id whose seat another one has is refused. No group is named: it is that of who is named.
+    Sentence(
+        "2.5",
+        "given member.id i-b-544a2541-69d7-4f96-bcd7-538d0535b107 is identified as a known static member i-b, but not "
+        "matching the expected member.id i-b-ac65b48c-5620-45f6-bb4f-7f269e51f288 during join-group, will respond with "
+        "instance fenced error",
+        pattern(
+            "instance_fenced",
+            " is identified as a known static member ",
+            rf"given member\.id {MEMBER} is identified as a known static member (?P<instance>.*?), but not matching "
+            rf"the expected member\.id (?P<other>.*?{UUID}) during [\w-]+, will respond with instance fenced error",
+            " is identified as a known static member ",
+            ", but not matching the expected member.id ",
+        ),
+    ),
+    Sentence(
+        "3.0",
+        "Request memberId=i-b-544a2541-69d7-4f96-bcd7-538d0535b107 for static member with groupInstanceId=i-b is "
+        "fenced by current memberId=i-b-ac65b48c-5620-45f6-bb4f-7f269e51f288 during operation heartbeat",
+        pattern(
+            "instance_fenced",
+            " for static member with groupInstanceId=",
+            rf"Request memberId={MEMBER} for static member with groupInstanceId=(?P<instance>.*?) is fenced by "
+            rf"(?:current|existing) memberId=(?P<other>.*?{UUID}) during operation [\w-]+",
+            " for static member with groupInstanceId=",
+            " is fenced by ",
         ),
     ),
     Sentence(
@@ -260,6 +288,36 @@ SENTENCES: tuple[Sentence, ...] = (
             "group_loaded",
             "Loaded classic group ",
             r"Loaded classic group (?P<group>.*) with (?P<reason>\d+ members)\.",
+        ),
+    ),
+    # One for each record of the group that is read, also of generations before; which one counts the next one says.
+    Sentence(
+        "2.8",
+        "Loaded member MemberMetadata(memberId=node-2-12ba2e49-8bde-40d0-9207-22cef8e52a9b, groupInstanceId="
+        "Some(node-2), clientId=inv-2, clientHost=/127.0.0.1, sessionTimeoutMs=20000, rebalanceTimeoutMs=30000, "
+        "supportedProtocols=List(range)) in group inventory with generation 1.",
+        pattern(
+            "member_loaded",
+            "Loaded member MemberMetadata(",
+            rf"Loaded member MemberMetadata\(memberId={MEMBER}, groupInstanceId=.*\) in group (?P<group>.*) with "
+            rf"generation {_GENERATION}\.",
+            " in group ",
+            " with generation ",
+        ),
+    ),
+    # 2.5 to 2.7, and of static members alone.
+    Sentence(
+        "2.5",
+        "Static member MemberMetadata(memberId=node-2-12ba2e49-8bde-40d0-9207-22cef8e52a9b, groupInstanceId="
+        "Some(node-2), clientId=inv-2, clientHost=/127.0.0.1, sessionTimeoutMs=20000, rebalanceTimeoutMs=30000, "
+        "supportedProtocols=List(range), ).groupInstanceId of group inventory loaded with member id "
+        "node-2-12ba2e49-8bde-40d0-9207-22cef8e52a9b at generation 1.",
+        pattern(
+            "member_loaded",
+            " loaded with member id ",
+            rf"Static member .* of group (?P<group>.*) loaded with member id {MEMBER} at generation {_GENERATION}\.",
+            " of group ",
+            " loaded with member id ",
         ),
     ),
     Sentence(

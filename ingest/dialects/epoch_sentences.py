@@ -270,6 +270,19 @@ SENTENCES: tuple[Sentence, ...] = (
     ),
     Sentence(
         "4.0",
+        "[GroupId h06] Static member ItX9efuuTZCfw5CM9YhoSw with instance id i-b is fenced by existing member "
+        "McW0pzO9Rya9Etoc_4OQXg.",
+        pattern(
+            "epoch_instance_fenced",
+            " is fenced by existing member ",
+            rf"{_GROUP}{_STATIC} is fenced by existing member (?P<other>.*?)\.",
+            "] Static member ",
+            " with instance id ",
+            " is fenced by existing member ",
+        ),
+    ),
+    Sentence(
+        "4.0",
         "[GroupId h11] Converted the classic group to a consumer group.",
         pattern(
             "upgraded",

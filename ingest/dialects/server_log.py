@@ -36,7 +36,7 @@ from ingest.dialects.classic_sentences import NUMBER
 from ingest.dialects.classic_sentences import SENTENCES as CLASSIC
 from ingest.dialects.epoch_sentences import SENTENCES as EPOCHS
 from ingest.dialects.sentence import UUID, UUID_IN_BASE64, Pattern
-from ingest.dialects.silent_sentences import is_silent
+from ingest.dialects.silent_sentences import is_silent, names_no_group
 from ingest.layouts.recogniser import COORDINATOR_LOGGER, layouts
 from ingest.stamps import Stamps
 from kardia.events import ALL_SHARDS, DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
@@ -94,8 +94,9 @@ _REASON_MEMBER = re.compile(
     re.DOTALL,
 )
 _METADATA = re.compile(
-    r"MemberMetadata\(memberId=(?P<member>.*), groupInstanceId=.*, clientId=(?P<client>.*), clientHost=(?P<host>.*), "
-    rf"sessionTimeoutMs=(?P<session>{NUMBER}), rebalanceTimeoutMs=(?P<rebalance>{NUMBER}), supportedProtocols=",
+    r"MemberMetadata\(memberId=(?P<member>.*), groupInstanceId=(?P<instance>.*), clientId=(?P<client>.*), "
+    rf"clientHost=(?P<host>.*), sessionTimeoutMs=(?P<session>{NUMBER}), rebalanceTimeoutMs=(?P<rebalance>{NUMBER}), "
+    r"supportedProtocols=",
     re.DOTALL,
 )
 """All that the Scala coordinator knows of a member."""
@@ -115,6 +116,10 @@ _LAID_OUT = (
 _MILLIS = "a stamp with milliseconds, such as %d{ISO8601} writes; within a second nothing can be told apart"
 
 _KNOWN = "a sentence of the coordinator of 2.0 to 4.4; this one has other words, or is cut by a line break in an id"
+_GROUP_NAMED = (
+    "a sentence that names its group, as from 2.5 on; this one says of a static id that its seat was taken, or that "
+    "who came with another member id was refused (FENCED_INSTANCE_ID), and not in which group"
+)
 
 MAX_NUMBER = 2**31 - 1
 """Highest generation and partition: both are an int32 in the coordinator. A higher one was written by a client."""
@@ -214,7 +219,8 @@ class ServerLog:
             its_own = (prefix or _COORDINATORS.search(logged)) and level["level"] not in _FINE
             if not its_own or is_silent(message):
                 return "not_a_coordinator_line"
-            return rejection("unknown_sentence", _KNOWN, line, source, start, end, at_ms)
+            reason, expected = ("no_group", _GROUP_NAMED) if names_no_group(message) else ("unknown_sentence", _KNOWN)
+            return rejection(reason, expected, line, source, start, end, at_ms)
         possible = [one for one in said if one.partition <= MAX_NUMBER and one.generation_id <= MAX_NUMBER]
         if not possible:
             expected = f"a generation and a partition of at most {MAX_NUMBER}"
@@ -306,7 +312,9 @@ def _with_metadata(event: Event, message: str) -> Event:
     if max(timeouts.values()) > MAX_NUMBER:
         return event
     detail = (event.detail or {}) | timeouts
-    return event._replace(client_id=found["client"], client_host=found["host"].lstrip("/"), detail=detail)
+    instance_id = event.group_instance_id or _instance(found["instance"])
+    client_id, host = found["client"], found["host"].lstrip("/")
+    return event._replace(client_id=client_id, client_host=host, group_instance_id=instance_id, detail=detail)
 
 
 def _taken_apart(words: str) -> tuple[bool, str, int]:
@@ -357,6 +365,6 @@ def _number(text: str | None) -> int:
 
 
 def _instance(text: str | None) -> str:
-    if text is None or text in ("None", "null"):
+    if text is None or text in ("None", "null", "Some(null)"):
         return ""
     return text[5:-1] if text.startswith("Some(") and text.endswith(")") else text

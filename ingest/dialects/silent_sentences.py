@@ -46,9 +46,6 @@ SILENT: dict[str, tuple[str, ...]] = {
     "2.3": (
         "Group {} could not complete rebalance because no members rejoined",
         "Static member joins during {} stage will not trigger rebalance.",
-        "Static member {} with unknown member id rejoins, assigning new member id {}, while old member {} will "
-        "be removed.",
-        "given member.id {} is identified as a known static member {},but not matching the expected member.id {}",
     ),
     "2.4": (
         "Failed to parse Consumer Protocol {}:{} of group {}. Consumer group coordinator is not aware of the "
@@ -61,9 +58,6 @@ SILENT: dict[str, tuple[str, ...]] = {
         "Sending empty assignment to member {} of {} for generation {} with no errors",
         "Setting empty assignments for members {} of {} for generation {}",
         "Static member joins during Stable stage will not trigger rebalance.",
-        "Static member {} of group {} loaded with member id {} at generation {}.",
-        "given member.id {} is identified as a known static member {}, but not matching the expected member.id "
-        "{} during {}, will respond with instance fenced error",
         "{} Member with unknown member id joins group {} in {} state. Created a new member id {} for this member "
         "and add to the group.",
     ),
@@ -73,7 +67,6 @@ SILENT: dict[str, tuple[str, ...]] = {
     ),
     "2.8": (
         "Finished unloading {} for coordinator epoch {}. Removed {} cached offsets and {} cached groups.",
-        "Loaded member {} in group {} with generation {}.",
         "Not loading offsets and group metadata for {} in epoch {} since current epoch is {}",
         "Not removing offsets and group metadata for {} in epoch {} since current epoch is {}",
         "Received unexpected notification of sync expiration after group {} already transitioned to the {} state.",
@@ -85,8 +78,6 @@ SILENT: dict[str, tuple[str, ...]] = {
         "member and add to the group.",
         "Dynamic member with unknown member id joins group {} in {} state. Created a new member id {} and "
         "request the member to rejoin with this id.",
-        "Request memberId={} for static member with groupInstanceId={} is fenced by current memberId={} during "
-        "operation {}",
         "Static member with groupInstanceId={} and unknown member id joins group {} in {} state. Created a new "
         "member id {} for this member and add to the group.",
     ),
@@ -171,8 +162,6 @@ SILENT: dict[str, tuple[str, ...]] = {
         "Pending dynamic member with id {} joins group {} in {} state. Adding to the group now.",
         "Received unexpected notification of sync expiration after group {} already transitioned to {} state.",
         "Replaying record {} to {} failed due to: {}.",
-        "Request memberId={} for static member with groupInstanceId={} is fenced by existing memberId={} during "
-        "operation {}",
         "Scheduling unloading of metadata for {} with epoch {}",
         "Setting empty assignments for members {} of {} for generation {}.",
         "Shutdown completed",
@@ -204,10 +193,8 @@ SILENT: dict[str, tuple[str, ...]] = {
         "[GroupId {}] Dynamic member with unknown member id joins the consumer group. Created a new member id {} "
         "and requesting the member to rejoin with this id.",
         "[GroupId {}] Failed to compute a new target assignment for epoch {}: {}.",
-        "[GroupId {}] Member {} fenced from the group because {}.",
         "[GroupId {}] Member {} updated its subscribed topics to: {}.",
         "[GroupId {}] Scanned {} topics to refresh regular expressions {} in {}ms.",
-        "[GroupId {}] Static member {} with instance id {} is fenced by existing member {}.",
         "onUnloaded group with an unknown group type {}.",
     ),
     "4.1": (
@@ -321,6 +308,14 @@ SILENT: dict[str, tuple[str, ...]] = {
     ),
 }
 
+OF_NO_GROUP = (
+    "Static member {} with unknown member id rejoins, assigning new member id {}, while old member {} will be removed.",
+    "given member.id {} is identified as a known static member {},but not matching the expected member.id {}",
+)
+"""Which seat was taken, and who was refused, as 2.3 and 2.4 say it: something follows of these, and for which group
+they do not tell, nor does a line about a load name members there."""
+
+_OF_NO_GROUP = tuple(tuple(template.split("{}")) for template in OF_NO_GROUP)
 _PARTS = tuple(tuple(template.split("{}")) for templates in SILENT.values() for template in templates)
 _ANY_HEAD = tuple(parts for parts in _PARTS if not parts[0])
 _BY_HEAD: dict[str, list[tuple[str, ...]]] = {}
@@ -333,6 +328,11 @@ def is_silent(message: str) -> bool:
     """Whether a message is one of these. Each is looked for in one pass, however long the message is."""
     message = message.rstrip()
     return any(_fits(parts, message) for parts in (*_BY_HEAD.get(message[:4], ()), *_ANY_HEAD))
+
+
+def names_no_group(message: str) -> bool:
+    """Whether a message is one of `OF_NO_GROUP`."""
+    return any(_fits(parts, message.rstrip()) for parts in _OF_NO_GROUP)
 
 
 def _fits(parts: tuple[str, ...], message: str) -> bool:

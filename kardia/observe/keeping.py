@@ -24,7 +24,7 @@ from kardia.observe.facts.facts import Timer
 from kardia.observe.intake.intake import COUNTS, Intake, Stream
 from kardia.observe.modern.session_length import DEFAULT_MS
 from kardia.observe.state.compact import Compact
-from kardia.observe.state.entries import Elected, Silence, Unjudged
+from kardia.observe.state.entries import Elected, Loading, Silence, Unjudged
 from kardia.observe.state.group import Ended, Group, Member
 
 KEPT: dict[str, Any] = {
@@ -35,6 +35,7 @@ KEPT: dict[str, Any] = {
     "told_group_session_ms": dict[str, dict[str, int]],
     "logged_session_ms": dict[str, dict[str, int]],
     "shared_session_ms": dict[str, dict[str, int]],
+    "loading": dict[str, Loading],
     "began_at": float,
     "known": float,
     "has_forgotten": bool,

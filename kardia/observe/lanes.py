@@ -181,6 +181,8 @@ def _give_groups(old: Observer, made: Sequence[Observer]) -> None:
     place = {group_id: lane_of(group.shard, len(made)) for group_id, group in old.groups.items()}
     for shard, session_ms in old.shared_session_ms.items():
         made[lane_of(int(shard), len(made))].shared_session_ms[shard] = session_ms
+    for group_id, loading in old.loading.items():
+        made[lane_of(loading.shard, len(made))].loading[group_id] = loading
     for group_id, group in old.groups.items():
         made[place[group_id]].groups[group_id] = group
     for broker, timers in old.timers.items():

@@ -62,13 +62,19 @@ def _freed(material: Material, life: Row | None, last: Row) -> str:
     )
 
 
-def _epoch_fenced(material: Material, rows: list[Row]) -> Sentence:
-    """A member named another epoch than the coordinator has."""
+def _fenced(material: Material, rows: list[Row]) -> Sentence:
+    """A member named another epoch than the coordinator has, or came with a static id that is another's: of a classic
+    group it is that."""
     first, member_id = rows[0], rows[0]["member_id"]
     text = (
         f"{material.who(member_id)} was fenced {_often(rows)}: it named another epoch than the coordinator has, or a "
         "static id that is another's. A client joins anew after that."
     )
+    if {life["protocol"] for life in material.lives} == {"classic"}:
+        text = (
+            f"{material.who(member_id)} was refused {_often(rows)} (FENCED_INSTANCE_ID): another member has its static "
+            "id. Two processes run with it, or one goes on by an id of before; clients take this refusal as fatal."
+        )
     return Sentence(first["at_ms"], "context", text, first["certainty"], (member_id,), evidence.of(first))
 
 
@@ -81,5 +87,5 @@ def _often(rows: list[Row]) -> str:
     return f"{len(rows)} times{more}, from {at} to {words.clock(last['at_ms'], first['at_ms'])}"
 
 
-_TOLD = {"static_id_asked_for": _static_id_in_use, "fenced": _epoch_fenced}
+_TOLD = {"static_id_asked_for": _static_id_in_use, "fenced": _fenced}
 """Causes of transitions that are a refusal, and the sentence about all of one member."""

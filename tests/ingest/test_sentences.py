@@ -11,7 +11,7 @@ import pytest
 from ingest.dialects.classic_sentences import SENTENCES
 from ingest.dialects.sentence import Sentence
 from ingest.dialects.server_log import PATTERNS, ServerLog
-from ingest.dialects.silent_sentences import SILENT, is_silent
+from ingest.dialects.silent_sentences import OF_NO_GROUP, SILENT, is_silent
 from ingest.stamps import zone_named
 from kardia.events import COORDINATOR_LINES, Event, Kind
 from spark_jobs.jvm import jars
@@ -109,6 +109,20 @@ def test_a_sentence_that_says_nothing_of_members_is_none_that_does(template: str
     assert is_silent(template.replace("{}", "a: {}, b\n c"))
     assert read(JAVA + message) == "not_a_coordinator_line"
     assert not [one.what for one in PATTERNS if one.words in message and one.shortest.fullmatch(message)]
+
+
+@pytest.mark.parametrize("template", OF_NO_GROUP)
+def test_a_sentence_that_names_no_group_and_means_something_is_refused_and_says_so(template: str) -> None:
+    """That of 2.3 about who is fenced is the only trace that server.log has of it."""
+    reading = read(template.replace("{}", f"x-{UUID}"), logger="kafka.coordinator.group.GroupMetadata", level="ERROR")
+    assert refusal(reading) == "no_group"
+    assert isinstance(reading, Event)
+    assert "names its group" in (reading.detail or {})["expected"]
+
+
+def test_a_reason_for_fencing_that_is_not_known_is_refused() -> None:
+    """Its member is gone by it, and of what cause nobody has said yet."""
+    assert refusal(read(JAVA + "[GroupId g] Member m fenced from the group because it sang.")) == "unknown_sentence"
 
 
 @pytest.mark.parametrize(

@@ -292,8 +292,6 @@ def test_recorded_logs_give_their_lines(path: Path) -> None:
             text = data.decode()
             if not text.startswith("["):
                 continue  # the rest of a line whose group or member id has a line break
-            if "Loaded member MemberMetadata(" in text:
-                continue  # one of `silent_sentences`: that the group is loaded has a line of its own
             if "coordinator.group" in text and any(
                 word in text for word in (" generation ", "has failed", "has left", "is now empty", "Replacing prev")
             ):

@@ -24,7 +24,7 @@ from kardia.observe.facts import busy
 from kardia.observe.facts.last_heard import FallingSilent
 from kardia.observe.facts.samples import Samples
 from kardia.observe.output import rows
-from kardia.observe.state.entries import Elected, Silence, Unjudged
+from kardia.observe.state.entries import Elected, Loading, Silence, Unjudged
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.state.settings import ObserverSettings
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
@@ -133,6 +133,8 @@ class Facts:
         self.shared_session_ms: dict[str, dict[str, int]] = {}
         """Shard -> the same as evictions of its groups show; `DIFFERENT` where they differ. By shard and not by lane:
         what is said must not depend on the number of lanes."""
+        self.loading: dict[str, Loading] = {}
+        """Group -> whom a load under way has named, by server.log."""
         self.began_at = NEVER
         """Instant of the first event that named a group."""
         self.empty_since: dict[str, float] = {}

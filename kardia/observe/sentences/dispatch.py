@@ -17,7 +17,7 @@ from kardia.observe.moves import moves
 from kardia.observe.sentences import epochs, lines, sampled, stored, told_begin
 from kardia.observe.timers import expiry
 
-_LOADS = frozenset({"group_loaded", "epoch_group_loaded", "partition_loaded"})
+_LOADS = frozenset({"group_loaded", "member_loaded", "epoch_group_loaded", "partition_loaded"})
 """Sentences of a broker that holds a group from then on, unless it is behind."""
 
 

@@ -21,7 +21,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, removed, session_length
 from kardia.observe.moves import moves
 from kardia.observe.output.epoch_rows import epoch_row
-from kardia.observe.sentences import lines, naming, reasons
+from kardia.observe.sentences import fenced, lines, naming, reasons
 from kardia.observe.state.entries import SaidEnd
 from kardia.observe.state.group import Cause, Group, Member
 from kardia.observe.state.modern import Bump
@@ -314,6 +314,7 @@ _BY_SENTENCE: dict[str, Callable[[Facts, Group, Event, float], None]] = {
     "epoch_member_fenced": _on_fenced,
     "epoch_member_reached": _nothing,
     "instance_in_use": _on_instance_in_use,
+    "epoch_instance_fenced": fenced.tell,
     "upgraded": _on_upgraded,
     "downgraded": _on_downgraded,
     "epoch_group_loaded": _on_loaded,

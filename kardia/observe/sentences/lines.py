@@ -21,7 +21,7 @@ from kardia.observe.ledger.causes import CAUSE_TO_TRIGGER
 from kardia.observe.ledger.ledger import emit, follows_from, remember
 from kardia.observe.members import lives
 from kardia.observe.moves import moves
-from kardia.observe.sentences import holes, naming, reasons
+from kardia.observe.sentences import fenced, holes, loading, naming, reasons
 from kardia.observe.state.entries import BeginLine, Kept, Waited
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Cause, Group, Rebalance
 from kardia.tables import LEAVE_CAUSES
@@ -39,6 +39,12 @@ _COUNT = re.compile(r"(?P<count>\d+) members?")
 def on_line(facts: Facts, event: Event, at: float) -> None:
     """A sentence about a group, or about a partition of `__consumer_offsets`."""
     what = str((event.detail or {}).get("what"))
+    if what == "instance_fenced":
+        fenced.on_line(facts, event, at)
+        return
+    if what == "member_loaded":
+        loading.note(facts, event)
+        return
     if not event.group_id:
         _on_partition(facts, event, at, what)
         return
@@ -157,6 +163,8 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
     )
     group.rebalance.caused_by = follows_from(group, group.rebalance)
     group.generation = before
+    if cause.trigger in _BY_A_MEMBER and cause.member_id:
+        naming.first_named(facts, group, cause.member_id, at, generation=before)
     if cause.trigger == "member_joined" and cause.member_id:
         member = naming.name(facts, group, cause.member_id, at, "member_joined", "exact")
         if member is not None and member.joined_at_ms == at:
@@ -177,6 +185,9 @@ def _undone(group: Group, at: float) -> None:
         if member.generation_first < 0:
             member.unknown_since_at_ms = at
 
+
+_BY_A_MEMBER = frozenset({"leader_rejoined", "metadata_changed"})
+"""Triggers that are a JoinGroup of somebody who is a member already."""
 
 _BEGUN_BY_AN_END = frozenset(CAUSE_TO_TRIGGER.values())
 
@@ -224,11 +235,7 @@ def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
         _let_in(facts, group, generation)
     if event.member_id:
         current.leader = group.leader = event.member_id
-        if event.member_id not in group.members:
-            member = naming.name(facts, group, event.member_id, at, "listed", "inferred", group.said.listed_at_ms)
-            if member is not None:
-                member.generation_first = generation
-                facts.emit_member(group, member, at, "inferred")
+        naming.first_named(facts, group, event.member_id, at, generation)
         holes.prove(facts, group, event.member_id)
         holes.count(facts, group, current, at)
     # It is Stable when what was received is stored, which no line says: some ms later, on a slow disk 100.
@@ -368,9 +375,12 @@ def _on_dead(facts: Facts, group: Group, _event: Event, at: float) -> None:
 
 def _on_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
     generation, count, kept = event.generation_id, _count(event), group.said.kept
+    named = loading.take(facts, group, generation)
     if generation < 0 and kept is not None:
         generation = kept.generation
     state, certainty = _loaded_as(group, generation, count)
+    if state == GroupState.UNKNOWN and named:
+        state, certainty = GroupState.STABLE, "inferred"
     group.rebalance = None
     group.generation = generation
     group.loaded_at_ms = group.load_told_at_ms = at
@@ -386,6 +396,8 @@ def _on_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
         staying = {one.member_id for one in members if 0 <= one.generation_first <= generation}
         naming.end_others(facts, group, staying, at)
         group.membership_complete = False
+        for entry in named:
+            naming.take_entry(facts, group, entry, generation, at, why="coordinator_loaded", certainty="provisional")
     for member in group.members.values():
         member.unknown_since_at_ms = NEVER
     if state == group.told_state:
@@ -418,6 +430,8 @@ def _leave(facts: Facts, group: Group, at: float, why: str) -> None:
 
 def _on_partition(facts: Facts, event: Event, at: float, what: str) -> None:
     """A whole shard: each group of it that is loaded has a sentence of its own, just before or after."""
+    if what == "partition_loaded":
+        loading.forget(facts, event.shard)
     for group in list(facts.groups.values()):
         if group.shard != event.shard:
             continue

@@ -55,11 +55,32 @@ def name(
     return member
 
 
-def take_entry(facts: Facts, group: Group, entry: list[Any], generation: int, at: float, since: float) -> Member | None:
-    """A member that a record names, with its time-outs and its address. It was one at some time from `since` on."""
+def first_named(facts: Facts, group: Group, member_id: str, at: float, generation: int) -> None:
+    """A sentence is about somebody who is a member of a generation: at some time since the members were listed it has
+    become one, if nothing has named it before."""
+    if member_id in group.members:
+        return
+    member = name(facts, group, member_id, at, "listed", "inferred", group.said.listed_at_ms)
+    if member is not None:
+        member.generation_first = generation
+        facts.emit_member(group, member, at, "inferred")
+
+
+def take_entry(
+    facts: Facts,
+    group: Group,
+    entry: list[Any],
+    generation: int,
+    at: float,
+    since: float = NEVER,
+    why: str = "listed",
+    certainty: Certainty = "inferred",
+) -> Member | None:
+    """A member that a record names, with its time-outs and its address. It was one at some time from `since` on.
+    `certainty`: how sure it is of one that was not known."""
     member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment = entry
     is_new = member_id not in group.members
-    member = name(facts, group, member_id, at, "listed", "inferred", since)
+    member = name(facts, group, member_id, at, why, certainty, since)
     if member is None:
         return None
     before = (member.session_ms, member.rebalance_ms, member.client_id, member.instance_id)
@@ -73,7 +94,7 @@ def take_entry(facts: Facts, group: Group, entry: list[Any], generation: int, at
         member.generation_first = generation
     member.unknown_since_at_ms = NEVER
     if is_new or before != (member.session_ms, member.rebalance_ms, member.client_id, member.instance_id):
-        facts.emit_member(group, member, at, "inferred")
+        facts.emit_member(group, member, at, certainty if is_new else "inferred")
     return member
 
 

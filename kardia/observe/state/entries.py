@@ -6,7 +6,7 @@ broker's clock; NEVER (see `group`) stands for "not known" and "does not happen"
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kardia.certainty import Certainty
 
@@ -97,6 +97,15 @@ class Stored(NamedTuple):
     generation: int
     leader: str
     member_ids: list[str]
+
+
+class Loading(NamedTuple):
+    """Whom a load has named so far in records of a group; the sentence about the group says if that was the last."""
+
+    shard: int
+    generation: int
+    entries: dict[str, list[Any]]
+    """Static id, or member id where there is none -> as a record has a member; the last one in a seat counts."""
 
 
 class SaidEnd(NamedTuple):
