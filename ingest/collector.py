@@ -63,6 +63,9 @@ while their stamps went on, and a silence in their logs is nobody's: it is a gap
 TOLD_MS = 60_000
 """Lines of the future are told at most this often, with their number since."""
 
+OF_LAYOUT = frozenset({"unknown_layout", "bad_timestamp"})
+"""Why lines are rejected that are laid out in a way in which all others will be as well: told once for each log."""
+
 NAMELESS_MS = 60_000
 """A log of which no line names the broker for so long is told of: nothing of it is sent."""
 
@@ -130,11 +133,13 @@ class Collector:
     _waiting_told_s: float | None = None
     _nameless: set[str] = field(default_factory=set)
     """Logs that were told to have no name."""
+    _laid_out: set[tuple[str, str]] = field(default_factory=set)
+    """Logs, and for what of `OF_LAYOUT` it was told that their lines are rejected."""
     _alive_to_ms: dict[str, float] = field(default_factory=dict)
+    """BROKER/STREAM -> stamp of its last line."""
     _processes: dict[str, Processes] = field(default_factory=lambda: defaultdict(Processes))
     """Stream -> what its lines have shown of the broker's process. Not saved: lanes go by their own groups for what was
     before a collector began."""
-    """BROKER/STREAM -> stamp of its last line."""
 
     def step(self) -> bool:
         """One round; True when there is more to read, False when the caller may sleep a little."""
@@ -327,6 +332,7 @@ class Collector:
         brokers: dict[str, str] = {}
         for stream in self.streams:
             for covered in stream.take_covered():
+                self._tell_layout(stream, covered)
                 self._send_covered(covered, lanes, wall_ms)
             if not stream.holding:
                 files[stream.key] = stream.saved()
@@ -395,6 +401,20 @@ class Collector:
                     wall_ms,
                     signs,
                 )
+            )
+
+    def _tell_layout(self, stream: LogStream, covered: Covered) -> None:
+        """The layout of a log is not known, or has no milliseconds: once, with its first line."""
+        for reason in OF_LAYOUT & covered.gathered.rejected.keys():
+            if (stream.key, reason) in self._laid_out:
+                continue
+            self._laid_out.add((stream.key, reason))
+            refused = (event.detail or {} for event in covered.gathered.events[0] if event.kind == Kind.REJECTED)
+            first = next(one for one in refused if one["reason"] == reason)
+            self.warn(
+                f"lines of {stream.tail.path} are rejected, {reason}; the first of them: {first['excerpt']} . "
+                f"Expected: {first['expected']}. Next: start the collector with a pattern that fits; `kardia rejected` "
+                "lists such lines, and what they say is missing until then"
             )
 
     def _tell_future(self, source: str, lines: int, ahead_ms: float) -> None:

@@ -94,6 +94,14 @@ class Dialect(Protocol):
         ...
 
 
+MILLIS_NEEDED = (
+    "a stamp with milliseconds: what is told is told to the millisecond, and which of two lines of a second was first "
+    "says who began it; give the broker's appender a pattern with %d{ISO8601}, no option replaces that"
+)
+"""What is expected where a layout writes whole seconds. They are not read with a bound of a second: a session and a
+join phase are judged by tens of milliseconds, in both logs together."""
+
+
 def rejection(reason: str, expected: str, line: bytes, source: str, start: int, end: int, at_ms: float | None) -> Event:
     """REJECTED event of a line: reason from the closed list, bounded and escaped excerpt."""
     at = 0.0 if at_ms is None else at_ms

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ingest.dialects import Asked, Listener, Reading, rejection
+from ingest.dialects import MILLIS_NEEDED, Asked, Listener, Reading, rejection
 from ingest.dialects.line_patterns import Patterns
 from ingest.dialects.quiet_lines import QuietLines
 from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents, from_follower
@@ -183,8 +183,7 @@ class RequestJson:
             if laid is not None and not laid.words.startswith(MARK):
                 return "other_logger"  # what looks like a request stands within its words
             if laid is not None and not laid.has_millis:
-                expected = "a stamp with milliseconds, such as %d{ISO8601} writes"
-                return rejection("bad_timestamp", expected, line, source, start, end, None)
+                return rejection("bad_timestamp", MILLIS_NEEDED, line, source, start, end, None)
             if laid is not None and laid.line != line:
                 return self.read(laid.line, source, start, end)
         at_ms = self._at_ms(line)

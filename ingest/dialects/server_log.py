@@ -30,7 +30,7 @@ from datetime import tzinfo
 from math import prod
 from typing import NamedTuple
 
-from ingest.dialects import UNNAMED, Asked, Listener, Reading, rejection
+from ingest.dialects import MILLIS_NEEDED, UNNAMED, Asked, Listener, Reading, rejection
 from ingest.dialects.broker_settings import HEAD, LoggedSettings
 from ingest.dialects.classic_sentences import NUMBER
 from ingest.dialects.classic_sentences import SENTENCES as CLASSIC
@@ -68,6 +68,10 @@ _END_BYTES = 256
 _CLASSES = re.compile(rb"\[Group(?:Coordinator|MetadataManager)[ \]]|kafka\.coordinator\.group\.")
 _FRAME = re.compile(rb"\s*(?:at |\.\.\. |Caused by: |Suppressed: |[\w.$]+(?:Exception|Error)\b)")
 """A line of a stack trace."""
+_BEGUN = re.compile(
+    rb"\[Group(?:Coordinator|MetadataManager)[ \]]|\b(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)\b", re.IGNORECASE
+)
+"""What the head of a line has in any layout, and the rest of a broken one has not."""
 _RUNS = re.compile(r"[ \t]{2,}|\t")
 _LEVEL = re.compile(r"\[?[^\]]{10,40}?\]? ?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL) ")
 _NODE_ID = re.compile(
@@ -113,9 +117,12 @@ _LAID_OUT = (
     "a stamp of date, time and milliseconds before the words, in a layout that is known; give yours with "
     "--log-pattern, as it stands in the broker's log4j file, e.g. '%d{ISO8601} %p %m (%c) [%t]%n'"
 )
-_MILLIS = "a stamp with milliseconds, such as %d{ISO8601} writes; within a second nothing can be told apart"
+_REST = (
+    "a whole line: this is the rest of one that was broken in two, by a terminal, a copy, or a line break in an id; "
+    "give the file that the broker wrote"
+)
 
-_KNOWN = "a sentence of the coordinator of 2.0 to 4.4; this one has other words, or is cut by a line break in an id"
+_KNOWN = "a sentence of the coordinator of 2.0 to 4.4; this one has other words, or is broken in two"
 _GROUP_NAMED = (
     "a sentence that names its group, as from 2.5 on; this one says of a static id that its seat was taken, or that "
     "who came with another member id was refused (FENCED_INSTANCE_ID), and not in which group"
@@ -179,11 +186,13 @@ class ServerLog:
         if laid is None:
             if not _CLASSES.search(line) or _FRAME.match(line):
                 return "continuation"  # a stack trace through the coordinator, or words about it
+            if _SHIPPED_END.search(line.rstrip()) and not _BEGUN.search(line):
+                return rejection("incomplete_line", _REST, line, source, start, end, None)
             return rejection("unknown_layout", _LAID_OUT, line, source, start, end, self.stamps.at_ms(line))
         if laid.logger and not COORDINATOR_LOGGER.fullmatch(laid.logger):
             return "not_a_coordinator_line"
         if not laid.has_millis:
-            return rejection("bad_timestamp", _MILLIS, line, source, start, end, None)
+            return rejection("bad_timestamp", MILLIS_NEEDED, line, source, start, end, None)
         logger = f" ({laid.logger.decode()})" if laid.logger else ""
         return self._read(line, laid._replace(logger=b"").line, logger, source, start, end)
 
