@@ -436,7 +436,8 @@ LAG_STATES = {
 LAG = Table(
     "lag",
     "one row per group, partition and change: the committed offset, the end of the partition, and since when something "
-    "waits there that the group has not read; written by the look at the ends that finds it changed",
+    "waits there that the group has not read; written by the look at the ends that finds it changed, and every few "
+    "seconds where nobody looks",
     ("cluster_id", "group_id", "topic", "partition"),
     COMMON
     + (
@@ -475,6 +476,12 @@ LAG = Table(
         ),
         _s("member_id", "who has it, null if nobody or not known", personal=True),
         _s("client_id", "its client.id", personal=True),
+        _s(
+            "committed_by",
+            "member that committed `committed_offset`, by its request; null: no request log shows it, or it was none",
+            personal=True,
+        ),
+        _s("committed_by_client_id", "client.id of that request", personal=True),
     ),
 )
 

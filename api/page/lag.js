@@ -39,8 +39,9 @@ export function lag() {
 
 function update(parts, { group, partitions, known, left_off: leftOff }) {
   const isKnown = partitions.some((one) => one.lag !== null || one.state === "beyond_end");
+  const isCommitted = known.as_of_ms === null; // nobody looks at ends: what was committed, and by whom, is all there is
   parts.heading.hidden = !isKnown; // what is not known takes one line, not one for each partition
-  parts.rows.hidden = !isKnown;
+  parts.rows.hidden = !isKnown && !isCommitted;
   say(parts.total, sentence(group, known));
   reconcile(parts.why, group.why, (one) => one.reason, () => make("li"), (item, one) => say(item, one.text));
   const most = Math.max(1, ...partitions.map((one) => one.lag ?? 0));
@@ -78,7 +79,7 @@ function then({ lag: found }, atMs) {
       why: [],
     },
     partitions: partitions.slice(0, SHOWN),
-    known: { as_of_ms: atMs, stale: false },
+    known: { as_of_ms: partitions.every((one) => one.looked_at_ms === null) && partitions.length ? null : atMs, stale: false },
     left_off: Math.max(0, partitions.length - SHOWN),
   };
 }
@@ -125,7 +126,7 @@ function create(one) {
 
 function updateRow(row, one, most) {
   const [name, verdict, behind, time] = row.children;
-  say(name.children[1], holder(one));
+  say(name.children[1], holder(one) || committer(one));
   const [status, reason] = verdict.children;
   status.className = `status ${CLASSES[one.status] ?? "overdue"}`;
   say(status, one.status);
@@ -139,6 +140,12 @@ function updateRow(row, one, most) {
 function holder(one) {
   if (one.held === "nobody") return "held by nobody";
   return one.held === "member" ? `held by ${visible(one.client_id || one.member_id || "a member", 60)}` : "";
+}
+
+/** Who committed, as its request says; said of a partition that nobody is known to hold. */
+function committer(one) {
+  const who = one.committed_by_client_id || one.committed_by;
+  return who ? `offset ${one.committed_offset.toLocaleString("en")} committed by ${visible(who, 60)}` : "";
 }
 
 function stateOf(one) {

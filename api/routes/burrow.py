@@ -111,7 +111,8 @@ async def _status(request: ApiRequest, *, every_partition: bool) -> Response:
         if not request.may_ask.allows(cluster_id):
             raise no_cluster()
         cluster = store.cluster(cluster_id)
-        offsets = cluster.lags.groups.get(group_id)
+        nobody_looks = cluster.lags.as_of_ms is None and group_id in cluster.groups
+        offsets = None if nobody_looks else cluster.lags.groups.get(group_id)
         view = None if offsets is not None else store.group(cluster_id, group_id)
     except NotFound:
         found = burrow.status(cluster_id, group_id, None, stale=False)

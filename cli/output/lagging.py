@@ -57,7 +57,7 @@ def group(found: Answer, spoken: Sequence[str] = ()) -> RenderableType:
             "shares is not read, so its lag is not known."
         )
     if found["known"]["as_of_ms"] is None:
-        return known(found["known"])
+        return _committed(found)
     table = _table("PARTITION", "STATUS")
     for heading in ("COMMITTED", "END", "LAG", "TIME LAG"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -79,6 +79,23 @@ def group(found: Answer, spoken: Sequence[str] = ()) -> RenderableType:
     if found["left_off"]:
         told.append(Text(f"There are {found['left_off']} more; --limit chooses.", style="dim"))
     return Pile(Text(_sentence(row, found["known"])), table, *told, known(found["known"]))
+
+
+def _committed(found: Answer) -> RenderableType:
+    """What a group has committed, when, and who, where nobody has looked at ends."""
+    table = _table("PARTITION")
+    table.add_column("COMMITTED", justify="right", no_wrap=True)
+    for heading in ("AT", "BY"):
+        table.add_column(heading, no_wrap=True)
+    for one in found["partitions"]:
+        table.add_row(
+            Text(f"{words.name(one['topic'], _NAME_CHARS_MAX)}-{one['partition']}"),
+            _number(one["committed_offset"]),
+            Text(words.instant(one["committed_at_ms"])),
+            _name(one["committed_by_client_id"] or one["committed_by"]),
+        )
+    left_off = [Text(f"There are {found['left_off']} more; --limit chooses.", style="dim")] if found["left_off"] else []
+    return Pile(*([table] if found["partitions"] else []), *left_off, known(found["known"]))
 
 
 def _sentence(row: Answer, known_to: Answer) -> str:

@@ -1,4 +1,6 @@
 """The coordinator's sentences that say nothing of who is a member, by the release that has them first. `{}`: any text.
+Some say what another one does: who joins a group that does not prepare is named by the begin of the rebalance as
+well, in the same ms.
 
 They are known so that one that is not can be told from them: of a new release, of a vendor's broker, or cut in two by a
 line break in somebody's id. Nothing is concluded of these, so it does not matter what an id in them looks like; what is

@@ -5,7 +5,9 @@ where a link is missing, what was not told since is not known. A partition is wr
 its end or its state changed, as many a second as the budget allows, the one written longest ago first; a quiet one
 every `REPEAT_MS`, so that a reader that begins anew finds it without reading all history. Commits between two looks
 wait for the next one: a commit of now beside an end of before would give a lag that never was. The row that a look
-leaves behind says as of when all the others hold: of the look, unless the budget left something unwritten.
+leaves behind says as of when all the others hold: of the look, unless the budget left something unwritten. Where nobody
+ever looks, as in a replay, commits are written by themselves, with the same budget. They are those of the records, and
+where none are read those of the requests; who committed only a request says.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from math import inf
+from operator import itemgetter
 from typing import Any
 
 from kardia.events import Event
-from kardia.lag.commits import AT, OFFSET, OK, STOP, Commits, status, stops_ms
+from kardia.lag.commits import AT, NOBODY, OFFSET, OK, STOP, By, Commits, status, stops_ms
 from kardia.lag.ends import PartitionEnd
 from kardia.tables import Row
 
@@ -32,6 +36,15 @@ URGENT_SHARE = 10
 COMMITS_MAX = 100_000
 """Groups' partitions of one lane, some 300 bytes each. One more puts the one out that was written longest ago."""
 
+UNLOOKED_MS = 30_000
+"""Who has seen commits for so long and no look takes it that nobody looks: a collector looks every five seconds."""
+
+COMMITS_EVERY_MS = 10_000
+"""Then changed commits are written that often, as often as looks come where they take long."""
+
+ASKED_MAX = 5_000
+"""Requests to commit that wait, some 1 kB each; one more and the one that has waited longest is taken in."""
+
 LOOKED = "looked"
 """State of the row that a look leaves behind, whatever it saw."""
 
@@ -46,6 +59,9 @@ FEEDS_MAX = 8
 
 CLOCKS_MS = 5_000
 """A commit is stamped by a broker, a look by a collector: so far their clocks may be apart."""
+
+_PLACE_OF, _ERROR_OF = itemgetter(0, 1), itemgetter(3)
+"""Parts of an offset as `Kind.COMMIT` has it."""
 
 Place = tuple[str, str, int]
 """Group, topic, partition."""
@@ -96,6 +112,11 @@ class LagBook:
     earliest first."""
         self._left = 0.0
         self._filled_ms = -1
+        self._asked: dict[tuple[str, str, str, tuple[tuple[str, int], ...]], tuple[int, int, Any]] = {}
+        """Group, member, client.id and partitions of a request to commit -> when, shard, and its offsets as
+        `Kind.COMMIT` has them; the one that waits longest first."""
+        self._unlooked_ms = -1
+        """Since when commits are known and no look has come."""
 
     # --- what comes
 
@@ -109,14 +130,59 @@ class LagBook:
         if detail.get("tombstone"):
             yield from self._leave(group_id, place, int(event.logged_at_ms), "gone")
             return
-        offset, at_ms = int(detail.get("offset", -1)), int(event.logged_at_ms)
+        yield from self._take(group_id, event.shard, place, int(detail.get("offset", -1)), int(event.logged_at_ms))
+
+    def asked(self, event: Event, at_ms: int, *, has_records: bool) -> list[Row]:
+        """A request to commit, accepted at an instant: of each member and set of partitions the newest is kept, until
+        it is its turn to be written. Who commits often costs no more than who does not."""
+        offsets = (event.detail or {}).get("offsets") or ()
+        if any(map(_ERROR_OF, offsets)):
+            offsets = [one for one in offsets if not _ERROR_OF(one)]
+        if not offsets:
+            return []
+        key = (event.group_id, event.member_id, event.client_id, tuple(map(_PLACE_OF, offsets)))
+        known = self._asked.get(key)
+        if known is None or known[0] <= at_ms:
+            self._asked[key] = (at_ms, event.shard, offsets)
+        return self._take_asked(1, has_records=has_records) if len(self._asked) > ASKED_MAX else []
+
+    def deleted(self, group_id: str, at_ms: int) -> list[Row]:
+        """A request to delete a group was accepted, and no records tell that its commits are gone."""
+        for key in [key for key in self._asked if key[0] == group_id]:
+            del self._asked[key]
+        return [
+            row for place in list(self.groups.get(group_id, ())) for row in self._leave(group_id, place, at_ms, "gone")
+        ]
+
+    def _take_asked(self, most: float, *, has_records: bool) -> list[Row]:
+        """Take in requests of so many partitions, those that have waited longest. What is committed the records say,
+        where they are read; who does it, only these. A topic has its id for a name where a request has no other."""
+        rows: list[Row] = []
+        while self._asked and most > 0:
+            key = next(iter(self._asked))
+            at_ms, shard, offsets = self._asked.pop(key)
+            group_id, by, held = key[0], By(key[1], key[2]), self.groups.get(key[0], {})
+            most -= len(offsets)
+            for topic, partition, offset, _ in offsets:
+                known = held.get((topic, partition))
+                if not has_records:
+                    if known is not None and at_ms < known.at_ms:
+                        continue  # read late
+                    rows += self._take(group_id, shard, (topic, partition), offset, at_ms)
+                    held = self.groups[group_id]
+                    known = held[topic, partition]
+                if known is not None:
+                    known.by, known.by_offset = by, offset
+        return rows
+
+    def _take(self, group_id: str, shard: int, place: tuple[str, int], offset: int, at_ms: int) -> Iterator[Row]:
         held = self.groups.setdefault(group_id, {})
         commits = held.get(place)
         if commits is None:
             if len(self._by_told) >= COMMITS_MAX:
                 yield from self._put_one_out(at_ms)
             commits = self.groups.setdefault(group_id, held)[place] = Commits(offset, at_ms)
-            self.shards[group_id] = event.shard
+            self.shards[group_id] = shard
             self._readers.setdefault(place, {})[group_id] = None
             self._by_told[(group_id, *place)] = None
         end = self._known_end(place)
@@ -171,6 +237,7 @@ class LagBook:
                     self._changed((topic, partition))
         if detail.get("more"):
             return []
+        self._take_asked(inf, has_records=True)
         is_first = feed.asked_ms < 0
         feed.asked_ms = asked_ms
         if is_first:
@@ -181,7 +248,19 @@ class LagBook:
         due = list(self._due(answered_ms))
         as_of_ms = min((at for at in self._dirty.values() if at >= 0), default=answered_ms)
         looked = (self._cluster_id, "", -1, as_of_ms, answered_ms, "exact", "", self._lane, LOOKED, *[None] * 13)
-        return [*due, (*looked, asked_ms, None, None, None)]
+        return [*due, (*looked, asked_ms, *[None] * 5)]
+
+    def tell(self, now_ms: int, *, has_records: bool, is_last: bool = False) -> list[Row]:
+        """Commits that have changed, where nobody looks at ends. `is_last`: nothing will come any more."""
+        if self._feeds_met or not (self.groups or self._asked):
+            return []
+        if self._unlooked_ms < 0:
+            self._unlooked_ms = now_ms
+        since_ms = max(self._unlooked_ms + UNLOOKED_MS, self._filled_ms + COMMITS_EVERY_MS)
+        if now_ms < since_ms and not is_last:
+            return []
+        most = inf if is_last else self._rows_per_s * COMMITS_EVERY_MS / 1_000
+        return [*self._take_asked(most, has_records=has_records), *self._due(now_ms)]
 
     def _see(
         self, place: tuple[str, int], feed: Feed, told: tuple[int, int, int], asked_ms: int, answered_ms: int
@@ -238,7 +317,7 @@ class LagBook:
             self.shards.pop(group_id, None)
             self._holders.pop(group_id, None)
         at_ms = max(at_ms, commits.told_at_ms + 1)
-        yield (self._cluster_id, group_id, shard, at_ms, at_ms, "exact", *place, state, *[None] * 17)
+        yield (self._cluster_id, group_id, shard, at_ms, at_ms, "exact", *place, state, *[None] * 19)
 
     def _put_one_out(self, at_ms: int) -> Iterator[Row]:
         group_id, topic, partition = next(iter(self._by_told))
@@ -324,6 +403,8 @@ class LagBook:
             if shown != STOP:
                 self._check_at(one, commits, stops_ms(window, commits.at_ms, behind_ms))
         read = commits.offset - window[0][OFFSET]
+        held = self._held(group_id, (topic, partition))
+        by = commits.by if commits.by_offset == commits.offset else NOBODY
         row = (
             self._cluster_id,
             group_id,
@@ -348,9 +429,11 @@ class LagBook:
             read,
             shown if lag is not None else None,
             asked_ms if asked_ms >= 0 else None,
-            *self._held(group_id, (topic, partition)),
+            *held,
+            by.member_id or None,
+            by.client_id or None,
         )
-        return row, f"{state}/{shown}/{bool(lag)}/{row[-2]}"
+        return row, f"{state}/{shown}/{bool(lag)}/{held[1]}"
 
     def _check_at(self, one: Place, commits: Commits, at_ms: int) -> None:
         """Look at a partition again then at the latest. An entry for later that is there stays and does not count; it
@@ -382,7 +465,7 @@ class LagBook:
                 for place, seen in self.ends.items()
             ],
             [[source, feed.number, feed.next, feed.asked_ms] for source, feed in self._feeds.items()],
-            [self._feeds_met, self._left, self._filled_ms],
+            [self._feeds_met, self._left, self._filled_ms, self._unlooked_ms],
             [[at_ms, *one] for at_ms, one in self._checks],
             [[*one, at_ms] for one, at_ms in self._dirty.items()],
             [list(one) for one in self._by_told],
@@ -391,11 +474,12 @@ class LagBook:
                 [group_id, [[*place, *member] for place, member in holders.members.items()]]
                 for group_id, holders in self._holders.items()
             ],
+            [[*key[:3], *one] for key, one in self._asked.items()],
         ]
 
     def restore(self, state: list[Any]) -> None:
         """Take what a snapshot holds into a new book."""
-        groups, ends, feeds, counts, checks, dirty, by_told, readers, holders = state
+        groups, ends, feeds, counts, checks, dirty, by_told, readers, holders, *asked = state
         for group_id, shard, held in groups:
             self.shards[group_id] = shard
             self.groups[group_id] = {(one[0], one[1]): _commits_of(one[2:]) for one in held}
@@ -404,7 +488,8 @@ class LagBook:
             self.ends[topic, partition] = PartitionEnd(threes, start, epoch, feed)
         for source, number, following, asked_ms in feeds:
             self._feeds[source] = Feed(number, following, asked_ms)
-        self._feeds_met, self._left, self._filled_ms = counts
+        self._feeds_met, self._left, self._filled_ms, *unlooked = counts
+        self._unlooked_ms = unlooked[0] if unlooked else -1
         self._checks = [(at_ms, (group_id, topic, partition)) for at_ms, group_id, topic, partition in checks]
         heapify(self._checks)
         # Before the instant was kept: up to the look before it held in any case.
@@ -417,6 +502,9 @@ class LagBook:
             self._readers[topic, partition] = dict.fromkeys(names)
         for group_id, partitions in holders:
             self._holders[group_id] = Holders({(one[0], one[1]): (one[2], one[3]) for one in partitions})
+        for group_id, member_id, client_id, at_ms, shard, offsets in asked[0] if asked else ():
+            places = tuple(map(_PLACE_OF, offsets))
+            self._asked[group_id, member_id, client_id, places] = (at_ms, shard, offsets)
 
 
 def _places(plain: Iterable[Any]) -> Iterator[Place]:
@@ -431,10 +519,12 @@ def _plain_commits(one: Commits) -> list[Any]:
         one.told,
         one.checked_at_ms,
         [value for entry in one.window for value in entry],
+        [*one.by, one.by_offset],
     ]
 
 
 def _commits_of(plain: list[Any]) -> Commits:
-    offset, at_ms, told_at_ms, told, checked_at_ms, values = plain
+    offset, at_ms, told_at_ms, told, checked_at_ms, values, *by = plain
     window = [list(values[at : at + 3]) for at in range(0, len(values), 3)]
-    return Commits(offset, at_ms, window, told_at_ms, told, checked_at_ms)
+    *who, by_offset = by[0] if by else (*NOBODY, -1)
+    return Commits(offset, at_ms, window, told_at_ms, told, checked_at_ms, By(*who), by_offset)

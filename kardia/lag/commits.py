@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 WINDOW = 10
 """Commits kept, Burrow's `intervals`."""
@@ -39,6 +40,17 @@ OFFSET, AT, LAG = 0, 1, 2
 Entry = Sequence[int]
 
 
+class By(NamedTuple):
+    """Whose request it was."""
+
+    member_id: str
+    """Empty for whoever is no member of its group."""
+    client_id: str
+
+
+NOBODY = By("", "")
+
+
 @dataclass(slots=True)
 class Commits:
     """Commits of one group to one partition."""
@@ -54,6 +66,10 @@ class Commits:
     checked_at_ms: int = -1
     """When it is looked at again although nothing has changed, because STOP may hold by then, or the commit may turn
     out to be beyond the end; -1: not."""
+    by: By = NOBODY
+    """Who asked last to commit, as far as a request log shows it."""
+    by_offset: int = -1
+    """And which offset; who committed `offset` is known where it is the same."""
 
     def take(self, offset: int, at_ms: int, lag: int) -> None:
         """Take a commit in; `lag` -1: not known."""
@@ -61,7 +77,7 @@ class Commits:
         window = self.window
         if window and at_ms - window[-1][AT] < MERGED_MS:
             # It keeps the instant: whoever commits ten times a second would else never come to a second entry.
-            window[-1] = [offset, window[-1][AT], lag]
+            window[-1][OFFSET], window[-1][LAG] = offset, lag
             return
         window.append([offset, at_ms, lag])
         if len(window) > WINDOW:

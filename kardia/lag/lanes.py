@@ -24,12 +24,14 @@ class _Book(NamedTuple):
     by_told: list[Any]
     readers: list[Any]
     holders: list[Any]
+    asked: Sequence[Any] = ()
 
 
 def regrouped(before: Sequence[list[Any]], lanes: int) -> list[list[Any]]:
     """Snapshots of new books, one for each lane; those before are used up."""
     books = [_Book(*one) for one in before]
     shards = {group_id: shard for book in books for group_id, shard, _ in book.groups}
+    shards |= {one[0]: one[4] for book in books for one in book.asked}
     return [_book(books, lambda group_id, lane=lane: _is_of(shards, group_id, lane, lanes)) for lane in range(lanes)]  # type: ignore[misc]
 
 
@@ -57,12 +59,14 @@ def _book(books: Sequence[_Book], is_here: Callable[[str], bool]) -> list[Any]:
             max((feed[1] for feed in feeds), default=0),
             min(book.counts[1] for book in books),
             max(book.counts[2] for book in books),
+            max((book.counts[3] if len(book.counts) > 3 else -1) for book in books),
         ],
         [one for book in books for one in book.checks if is_here(one[1])],
         [one for book in books for one in book.dirty if is_here(one[0])],
         sorted(by_told, key=lambda one: told_at[tuple(one)]),
         [[*place, names] for place, names in readers.items()],
         [one for book in books for one in book.holders if is_here(one[0])],
+        [one for book in books for one in book.asked if is_here(one[0])],
     ]
 
 

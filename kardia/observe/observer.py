@@ -140,7 +140,13 @@ class Observer(Intake):
                 self._handle_deferred(group)
             if group.operation:
                 operations.close(self, group)
+        self._tell_commits(is_last=True)
         return self._take()
+
+    def _tell_commits(self, *, is_last: bool = False) -> None:
+        now = max(self._now.values(), default=NEVER)
+        if now >= 0:
+            self.rows["lag"].extend(self.lag.tell(int(now), has_records=self.reads_records(), is_last=is_last))
 
     def _apply_later_records(self) -> None:
         """Records and samples after the last line of every server.log stand for themselves, where no requests are
@@ -169,6 +175,7 @@ class Observer(Intake):
                 self._release_waiting()
             if sampling:
                 self._sample(max(self._now.values()))
+                self._tell_commits()
         for broker, now in self._now.items():
             self.forget_before(broker, now - REMEMBERED_MS)
         forgetting.forget_what_is_over(self, self._now)
@@ -231,6 +238,7 @@ class Observer(Intake):
         for source in BESIDE_LOGS:
             if source not in limits:
                 self._merge(source, limits, ready)
+        offsets.note_requests(self, ready)
         stretches = self.held.due(limits)
         if stretches:
             ready = quiet.apply(self, stretches, ready, self._now, limits)
@@ -455,6 +463,7 @@ class Observer(Intake):
         now = max(self._now.values(), default=NEVER)
         if now >= 0:
             self._sample(now)
+        self._tell_commits()
         self._tell_progress()
         taken, self.rows = self.rows, {name: [] for name in LIVE_TABLES}
         return taken

@@ -11,7 +11,7 @@ from api.settings import ApiSettings
 from api.shapes import report_models
 from tests.api.conftest import Api, Clock, Serve, running
 from tests.api.test_hostile_ids import IDS
-from tests.api.written import NOW_MS, Tables, health, member, progress, transition
+from tests.api.written import NOW_MS, Tables, health, lag, member, progress, transition
 
 
 @pytest.fixture
@@ -24,6 +24,7 @@ def api(tables: Tables, serve: Serve) -> Api:
     waits = health("waits", "m", status="overdue", group_state="PreparingRebalance")  # or so it looks
     rows += [transition("waits", 1, "PreparingRebalance"), member("waits", "m"), waits]
     rows += [transition("moving", 1, "PreparingRebalance"), transition("empty", 1, "Empty"), member("stateless", "m")]
+    rows += [lag("well", 0, None)]  # by its requests: nobody has looked at an end
     rows += [health("stateless", "m"), *(transition(text, 1, "Empty") for text in IDS)]
     tables.batch(0, *rows, progress(NOW_MS))
     found = serve()

@@ -63,12 +63,16 @@ class Lane:
     def _new(self) -> LagBook:
         return LagBook("c", 0, self._rows_per_s)
 
-    def take(self, event: Event) -> list[dict[str, Any]]:
-        rows = self.book.look(event) if event.kind == Kind.ENDS else list(self.book.commit(event))
+    def restart(self) -> None:
+        """Go on with what the book says of itself, if it is to be restarted."""
         if self._restarts:
             kept = msgspec.msgpack.decode(msgspec.msgpack.encode(self.book.snapshot()))
             self.book = self._new()
             self.book.restore(kept)
+
+    def take(self, event: Event) -> list[dict[str, Any]]:
+        rows = self.book.look(event) if event.kind == Kind.ENDS else list(self.book.commit(event))
+        self.restart()
         looks = [dict(zip(LAG.names, row, strict=True)) for row in rows]
         self.as_of_ms = max([self.as_of_ms, *(row["at_ms"] for row in looks if row["state"] == "looked")])
         return named(rows)

@@ -12,6 +12,7 @@ from kardia.story.lagging import NO_ENDS
 from tests.api.conftest import Api, running
 from tests.api.written import Tables, health, lag, looked, member, progress, transition
 from tests.story.conftest import Said, kardia, wall_ms
+from tests.support.stories import CORPORA
 
 STOPPED = {"verdict": "STOP", "window_produced": 40, "window_read": 0}
 HELD = {"held": "member", "member_id": "m", "client_id": "app"}
@@ -100,3 +101,15 @@ def test_where_nobody_asked_for_ends_as_in_a_replay_one_sentence_says_so_and_no_
     tables.batch(0, transition("g", 1, "Stable"), member("g", "m"), health("g", "m"), progress(wall_ms()))
     for question in ((), ("g",)):
         assert " ".join(asked(tables.root, *question).out.split()) == NO_ENDS
+
+
+def test_of_a_request_log_alone_it_says_what_was_committed_and_by_whom(tmp_path: Path) -> None:
+    tables, log = tmp_path / "tables", CORPORA / "c13_commit-3.9.2" / "kafka-request.log.gz"
+    assert kardia("replay", "--tables", tables, log).code == 0
+    lines = asked(tables, "g13").out.splitlines()
+    assert lines[0].split() == ["PARTITION", "COMMITTED", "AT", "BY"]
+    assert lines[1].split() == ["orders-0", "243", "2026-11-20T21:55:07.885Z", "c13-a"]
+    assert "Lag is not known" in lines[3]
+    (first, *_) = asked(tables, "g13", "--json").json()["partitions"]
+    assert first["committed_by"].startswith("c13-a-")
+    assert (first["lag"], first["status"], first["as_of_ms"]) == (None, "UNKNOWN", None)

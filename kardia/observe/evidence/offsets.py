@@ -1,4 +1,5 @@
-"""Commits and ends of partitions, in the order of their instants, handed to the book of lag.
+"""Commits and ends of partitions, in the order of their instants, handed to the book of lag. A commit is a record of
+`__consumer_offsets`; where none are read, a request.
 
 A look at the ends waits, like a record, until everything that was committed by then has been read: so the two are
 compared as of one instant, however far behind the collector was when it read either.
@@ -6,13 +7,30 @@ compared as of one instant, however far behind the collector was when it read ei
 
 from __future__ import annotations
 
-from kardia.events import Event
+from collections.abc import Iterable
+
+from kardia.events import Event, Kind
 from kardia.observe.facts.facts import Facts
 
 
 def on_offset_record(observer: Facts, event: Event, _: float) -> None:
     """A commit: where its group goes on from. Of the members it says nothing that the request does not."""
     observer.rows["lag"].extend(observer.lag.commit(event))
+
+
+_COMMITS = frozenset({int(Kind.COMMIT), int(Kind.TXN_COMMIT)})
+_DELETE = int(Kind.DELETE_GROUPS)
+
+
+def note_requests(observer: Facts, ready: Iterable[tuple[float, str, Event]]) -> None:
+    """Requests to commit among events that are due, and to delete groups with what they committed: whatever is done in
+    bulk, they are all there."""
+    has_records, rows = observer.reads_records(), observer.rows["lag"]
+    for at, _, event in ready:
+        if event[0] in _COMMITS and not event.error_code:
+            rows += observer.lag.asked(event, int(at), has_records=has_records)
+        elif event[0] == _DELETE and not (event.error_code or has_records):
+            rows += observer.lag.deleted(event.group_id, int(at))
 
 
 def on_group_record(observer: Facts, event: Event) -> None:
