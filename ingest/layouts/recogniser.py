@@ -24,6 +24,13 @@ FRONT_BYTES = 1_024
 MAX_PARTS = 16
 """Parts between the stamp and the words."""
 
+PART_BYTES = 1_024
+"""One part, or what separates two, is looked for within so many bytes: no more of a line is handed to an expression at
+once, however long a client has made it. The longest logger that is known as one has 833."""
+
+TAG_BYTES = 64
+"""The same of how a component begins its words; the longest name that is known has 24."""
+
 MAX_STAMPS = 8
 """Stamps of a front that are looked at."""
 
@@ -223,9 +230,10 @@ def _front(line: bytes, found: re.Match[bytes], date: DateFormat) -> Laid | None
     if before is not None:
         begin, level = before.start(), before["level"]
     for _ in range(MAX_PARTS):
-        separator = _SEPARATOR.match(line, at)
+        separator = _SEPARATOR.match(line, at, at + PART_BYTES)
         at = separator.end() if separator else at
-        part = None if line.startswith(MARK, at) or _TAG.match(line, at) else _PART.match(line, at)
+        is_begun = line.startswith(MARK, at) or _TAG.match(line, at, at + TAG_BYTES)
+        part = None if is_begun else _PART.match(line, at, at + PART_BYTES)
         if part is None or (level and part["level"]):
             break
         level, logger = level or part["level"] or b"", logger or part["logger"] or b""
@@ -242,7 +250,7 @@ def _front(line: bytes, found: re.Match[bytes], date: DateFormat) -> Laid | None
 
 def _is_begun(words: bytes) -> bool:
     """Whether these are the words that are looked for."""
-    return words.startswith(MARK) or _TAG.match(words) is not None
+    return words.startswith(MARK) or _TAG.match(words, 0, TAG_BYTES) is not None
 
 
 def _words_and_logger(laid: Laid, line: bytes) -> tuple[bytes, bytes]:
