@@ -11,9 +11,10 @@ from api.present.health import session_headroom
 def zombies(view: GroupView) -> list[Any]:
     """Health rows of members whose heartbeats go on while they do no work: the group prepares a rebalance, and half of
     its rebalance timeout has passed without their JoinGroup; or it was foretold that their poll interval would run out,
-    it has, and they are still there. Where nothing was foretold, the deadline in a row says nothing: a library that
-    shows its polls by what it commits shows none on an idle topic. Nothing is said of a member whose session has run
-    out or is unknown."""
+    it has, and since then neither a heartbeat nor a leave has come when one was due: who polls goes on, a client that
+    has given up leaves, or ends its heartbeats where it has a static id. Where nothing was foretold, the deadline in a
+    row says nothing: a library that shows its polls by what it commits shows none on an idle topic. Nothing is said of
+    a member whose session has run out or is unknown."""
     return view.remembered("zombies", _zombies)
 
 
@@ -24,9 +25,14 @@ def _zombies(view: GroupView) -> list[Any]:
         if kind in ("poll", "rebalance")
         and (health := view.health.get(member_id)) is not None
         and (session_headroom(health) or 0) > 0
-        and (kind == "rebalance" or row.deadline_at_ms <= health.at_ms)
+        and (kind == "rebalance" or row.deadline_at_ms + _heard_within_ms(health) <= health.at_ms)
     }
     return list(found.values())
+
+
+def _heard_within_ms(health: Any) -> float:
+    """A client that lives is heard so often at least: `heartbeat.interval.ms` is to be a third of a session at most."""
+    return float(health.session_timeout_ms or 0) / 3
 
 
 def endangered(view: GroupView) -> list[Any]:

@@ -115,7 +115,8 @@ def test_state_is_one_series_per_state(filled: Tables) -> None:
     assert found == {state: float(state == "Stable") for state in states}
 
 
-OVER = {"deadline_at_ms": NOW_MS - 5}
+OVER = {"deadline_at_ms": NOW_MS - 4_000}
+"""Longer ago than a heartbeat is late: one would show that it polls, as a leave would show that it does not."""
 
 
 def test_a_member_whose_poll_interval_ran_out_as_foretold_and_that_still_heartbeats_is_a_zombie(filled: Tables) -> None:
@@ -123,10 +124,13 @@ def test_a_member_whose_poll_interval_ran_out_as_foretold_and_that_still_heartbe
     assert Scraped(filled).value("kardia_group_zombie_members", group="orders") == 0
     filled.batch(1, prediction("orders", "s", "poll"), progress(NOW_MS))
     assert Scraped(filled).value("kardia_group_zombie_members", group="orders") == 0, "it has not run out yet"
-    filled.batch(2, prediction("orders", "s", "poll", **OVER, known_at_ms=NOW_MS + 1), progress(NOW_MS))
+    just_over = {"deadline_at_ms": NOW_MS - 5, "known_at_ms": NOW_MS + 1}
+    filled.batch(2, prediction("orders", "s", "poll", **just_over), progress(NOW_MS))
+    assert Scraped(filled).value("kardia_group_zombie_members", group="orders") == 0, "no heartbeat was due since"
+    filled.batch(3, prediction("orders", "s", "poll", **OVER, known_at_ms=NOW_MS + 2), progress(NOW_MS))
     assert Scraped(filled).value("kardia_group_zombie_members", group="orders") == 1
-    averted = {"outcome": "averted", "outcome_at_ms": NOW_MS, "known_at_ms": NOW_MS + 2}
-    filled.batch(3, prediction("orders", "s", "poll", **OVER, **averted), progress(NOW_MS))
+    averted = {"outcome": "averted", "outcome_at_ms": NOW_MS, "known_at_ms": NOW_MS + 3}
+    filled.batch(4, prediction("orders", "s", "poll", **OVER, **averted), progress(NOW_MS))
     assert Scraped(filled).value("kardia_group_zombie_members", group="orders") == 0
 
 

@@ -11,8 +11,8 @@ import org.apache.kafka.common.config.ConfigResource;
 
 /**
  * Many Java consumers in one process, told what to do by lines on standard input; what happens to them is said as JSON
- * lines. `start NAME KIND GROUP [key=value...]` with KIND classic, consumer or share; `do NAME stall MS|slow MS|close|
- * topics A,B|regex P`; `load TOPIC RECORDS-A-SECOND`; `admin group G key=value|delete G|remove G|drop TOPIC|grow TOPIC N|create TOPIC N`.
+ * lines. `start NAME KIND GROUP [key=value...]` with KIND classic, consumer or share; `do NAME stall MS|rest MS|slow MS|
+ * close|topics A,B|regex P`; who rests has paused all its partitions and polls; `load TOPIC RECORDS-A-SECOND`; `admin group G key=value|delete G|remove G|drop TOPIC|grow TOPIC N|create TOPIC N`.
  * A streams application is in Streams.java, whose jars are a set of their own.
  */
 public class Crowd {
@@ -179,10 +179,20 @@ public class Crowd {
                 public void onPartitionsLost(Collection<TopicPartition> lost) { say(name, "lost " + lost); }
             };
             subscribe(consumer, listener);
+            long restsUntil = 0;
             while (true) {
+                if (restsUntil > 0 && System.currentTimeMillis() > restsUntil) {
+                    consumer.resume(consumer.paused());
+                    restsUntil = 0;
+                    say(name, "works");
+                }
                 String[] told = commands.poll();
                 if (told == null) {
                     consumer.poll(Duration.ofMillis(200));
+                } else if (told[0].equals("rest")) {
+                    say(name, "rests");
+                    consumer.pause(consumer.assignment());
+                    restsUntil = System.currentTimeMillis() + Long.parseLong(told[1]);
                 } else if (told[0].equals("stall")) {
                     say(name, "stalls");
                     pause(Long.parseLong(told[1]));

@@ -234,6 +234,18 @@ _EDGES: tuple[tuple[float, Step], ...] = (
 )
 """A full group, assignors that change, a seat whose owner was killed, a topic that goes and comes again."""
 
+_PAUSED: tuple[tuple[float, Step], ...] = (
+    (0, "start rest-a classic resting max.poll.interval.ms=12000 auto.commit.interval.ms=5000"),
+    (0, "start rest-b classic resting max.poll.interval.ms=12000 auto.commit.interval.ms=5000"),
+    (0, "start hand-a classic byhand max.poll.interval.ms=12000 enable.auto.commit=false"),
+    (0, "start hand-b classic byhand max.poll.interval.ms=12000 enable.auto.commit=false"),
+    (1, "start new-a consumer newer max.poll.interval.ms=12000 enable.auto.commit=false"),
+    (1, "start new-b consumer newer max.poll.interval.ms=12000 enable.auto.commit=false"),
+    *((at, f"do {name} rest 20000") for at in (14, 46) for name in ("rest-a", "hand-a", "new-a")),
+)
+"""Applications that pause all their partitions, twice and longer than their poll interval, and go on polling; they
+commit by themselves, or not at all."""
+
 STORIES = {
     "e01_lives": Story(
         "consumer groups: SIGSTOP shorter and longer than a session, poll timeouts, rolling restarts, two joins",
@@ -260,5 +272,6 @@ STORIES = {
         66,
         settings={"group.consumer.max.size": "3"},
     ),
+    "e10_paused": Story("applications that pause all their partitions and poll, and are well", _PAUSED, 76),
     "e06_breaks": Story("three brokers, the coordinator of a consumer group is killed and comes back", _BREAKS, 62, 3),
 }

@@ -114,10 +114,10 @@ def test_it_reads_well_for_one_and_for_many(tmp_path: Path, members: int, sessio
     for at in range(members):
         rows += [
             member("orders", f"m{at}"),
-            health("orders", f"m{at}", status="overdue", poll_deadline_at_ms=NOW_MS - 1),
+            health("orders", f"m{at}", status="overdue", poll_deadline_at_ms=NOW_MS - 4_000),
         ]
         rows.append(prediction("orders", f"m{at}", "session", deadline_at_ms=NOW_MS + 2_900 + at))
-        rows.append(prediction("orders", f"m{at}", "poll", deadline_at_ms=NOW_MS - 1))
+        rows.append(prediction("orders", f"m{at}", "poll", deadline_at_ms=NOW_MS - 4_000))
     tables.batch(0, *rows, progress(NOW_MS))
     store = Store(ApiSettings(tables=tables.root), Clock())
     store.refresh()

@@ -7,6 +7,7 @@ are folded into the view, and no finding of any kind may come up. `test_rules` h
 
 from __future__ import annotations
 
+import json
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,8 @@ from kardia.observe import Observer, ObserverSettings
 from kardia.tables import TABLES, Row
 from tests.lag.test_book import commit, look
 from tests.support.scene import START, Scene
+from tests.support.served import story_batches
+from tests.support.stories import Story
 
 SECOND = 1_000
 LIBRDKAFKA = "librdkafka/2.5.0"
@@ -91,14 +94,15 @@ def idle(software: str) -> Scene:
     return ticking(scene, end)
 
 
-def paused(commits_ms: int, others_fetch: bool) -> Scene:
-    """All its partitions are paused from 20 s to 70 s, or all but one: it polls, and fetches nothing, or less."""
+def paused(others_fetch: bool) -> Scene:
+    """All its partitions are paused from 20 s to 70 s, or all but one: it polls, and fetches nothing, or less. It
+    commits by itself."""
     scene, end = stable(Scene(), "a", poll_ms=30_000), 90_000
     scene.heartbeats(3_000, end, "a")
     for at in range(1_500, end, 500):
         if others_fetch or not 20_000 <= at < 70_000:
             scene.fetch(at, "a", data=500)
-    for at in range(6_000, end, commits_ms):
+    for at in range(6_000, end, 5_000):
         scene.commit(at + 7, "a", min(at, 20_000))
     return ticking(scene, end)
 
@@ -252,8 +256,8 @@ class Twin(NamedTuple):
 TWINS: dict[str, Twin] = {
     "idle topic": Twin(("ZombieMember", "PollTimeoutImminent"), lambda: idle("apache-kafka-java/4.1.1")),
     "idle topic, librdkafka": Twin(("ZombieMember", "PollTimeoutImminent"), lambda: idle(LIBRDKAFKA)),
-    "one partition paused": Twin(("PollTimeoutImminent",), lambda: paused(5_000, True)),
-    "all partitions paused": Twin(("PollTimeoutImminent", "ZombieMember"), lambda: paused(5_000, False)),
+    "one partition paused": Twin(("PollTimeoutImminent",), lambda: paused(True)),
+    "all partitions paused": Twin(("PollTimeoutImminent", "ZombieMember"), lambda: paused(False)),
     "long polls": Twin(("PollTimeoutImminent",), long_polls),
     "long batches": Twin(("PollTimeoutImminent", "ZombieMember"), long_batches),
     "busy broker": Twin(("SessionTimeoutImminent",), busy_broker),
@@ -272,6 +276,27 @@ OF_THE_FEED = frozenset({"KardiaSourceStalled", "KardiaLogGap", "KardiaFeedStale
 @pytest.mark.parametrize("name", TWINS)
 def test_of_what_is_well_nobody_is_told(name: str, tmp_path: Path) -> None:
     assert [(second, one.alert, one.description) for second, one in played(TWINS[name].scene(), Told(tmp_path))] == []
+
+
+PAUSED = "e10_paused-4.4.0"
+"""Java's consumer, which pauses all its partitions for 20 s of a poll interval of 12 s, and that twice: `resting`
+commits by itself, `byhand` and `newer` (the consumer protocol) do not commit at all, so that nothing but heartbeats is
+left of them."""
+
+
+def test_a_client_that_pauses_everything_and_shows_nothing_is_told_of_once_and_as_no_zombie(tmp_path: Path) -> None:
+    """It is not to be told from one that is stuck until its interval is over; then it is known to poll where nothing
+    shows it, and its second pause is nothing that anybody is told of."""
+    told, found = Told(tmp_path), dict[tuple[str, str], list[int]]()
+    for now_ms, rows in story_batches(PAUSED):
+        for finding in told.take(now_ms + 50, {table: list(some) for table, some in rows.items()}):
+            found.setdefault((finding.alert, finding.group), []).append(now_ms)
+    assert found.keys() == {("KafkaGroupPollTimeoutImminent", group) for group in ("byhand", "newer")}
+    said = map(json.loads, (Story(PAUSED).folder / "truth.jsonl").read_text().splitlines())
+    rests = [line["t"] for line in said if line.get("what") == "rests"]
+    for instants in found.values():
+        assert min(rests) < min(instants)
+        assert max(instants) < min(rests) + 12_000 + 5_000, "its interval, and two heartbeats"
 
 
 def test_every_alert_has_a_twin() -> None:

@@ -187,6 +187,27 @@ def test_who_commits_as_it_likes_may_have_paused() -> None:
     assert (evidence(said), said["polling"]) == ((14_500, "fetch", 0), "unknown")
 
 
+@pytest.mark.parametrize(("lost", "foretold"), [(False, [45_000]), (True, [45_000, 195_000])])
+def test_who_has_paused_for_longer_than_its_interval_is_foretold_once(lost: bool, foretold: list[int]) -> None:
+    """Not where a part of the log was lost meanwhile: a sign of its polls may have stood there."""
+    scene = of_one(TABLE["java"], 320_000)
+    for at in range(3_500, 320_000, 500):
+        if not (15_000 < at < 120_000 or 165_000 < at < 270_000):
+            scene.fetch(at, "a", data=100)
+    scene.events.sort(key=lambda event: event.logged_at_ms)
+    scene.events = [event._replace(start=100 * n, end=100 * n + 100) for n, event in enumerate(scene.events)]
+    if lost:
+        place = next(n for n, event in enumerate(scene.events) if event.logged_at_ms > START + 40_000)
+        later, scene.events = scene.events[place:], scene.events[:place]
+        scene.position = 100 * place
+        scene.gap(39_500, 40_000)
+        scene.events += later
+    scene.position = scene.events[-1].end
+    scene.tick(320_100)
+    rows = named("predictions", scene.known().rows["predictions"])
+    assert sorted({row["predicted_at_ms"] - int(START) for row in rows if row["kind"] == "poll"}) == foretold
+
+
 def test_who_commits_record_by_record_need_not_poll() -> None:
     """The last FETCH came at 9 s: the poll was between it and the last commit."""
     scene = of_one(TABLE["java"])

@@ -86,6 +86,7 @@ RECORDED_EPOCHS = (
     "e07_long_polls-4.4.0",
     "e08_restarts-4.3.1",
     "e09_edges-4.2.1",
+    "e10_paused-4.4.0",
     "drawn-2-4.4.0",
     "drawn-10-4.2.1",
     "drawn-12-4.4.0",

@@ -202,7 +202,8 @@ class _Batch:
         if member.session_ms >= 0 and _longest(member.session_renewed_at_ms, times) >= early:
             return False
         library = LIBRARIES[member.library]
-        if library.poll_interval and member.rebalance_ms > 0 and member.last_poll_at_ms >= 0:
+        foretold = library.poll_interval and not member.polls_in_secret
+        if foretold and member.rebalance_ms > 0 and member.last_poll_at_ms >= 0:
             times = [event.arrived_at_ms for _, _, event in quiet.commits]
             if "fetch" in library.polled_by:
                 for stretch in quiet.fetches:

@@ -151,6 +151,7 @@ def renew(observer: Facts, group: Group, member: Member, at: float) -> None:
             observer.close_prediction(group, member, "session", "averted", at)
         if member.poll_prediction_at_ms >= 0 and deadlines.polls_unseen(member):
             observer.close_prediction(group, member, "poll", "averted", at)
+            member.polls_in_secret = group.gap_at_ms < member.last_poll_at_ms  # else a poll was lost with its line
     observer.watch_renewed(group, member)
 
 

@@ -156,6 +156,9 @@ class Member(Compact):
     """Of a member of a group that is one of the newer protocols."""
     refusals: int = 0
     """How often it was refused while it was a member, or somebody who asked for its static id, up to `REFUSALS_MAX`."""
+    polls_in_secret: bool = False
+    """It was a member past the end of its poll interval that had been foretold: its application polls where nothing
+    shows it, as one does that has paused its partitions. Nothing is foretold of its polls any more."""
 
     @property
     def is_in_danger(self) -> bool:
