@@ -1,4 +1,4 @@
-"""Every rule of Prometheus in its healthy twin: what looks like the fault and is none, and no alert fires at any second.
+"""Every rule of Prometheus in its healthy twin: what looks like the fault and is none. No alert fires at any second.
 
 Goal: the rules are as quiet as the notifier, those that only Prometheus has among them. Method: the scenes of
 `tests/notify/test_healthy_twins.py`, and more of logs that are read with interruptions that cost nothing, are folded
