@@ -71,7 +71,7 @@ def server(settings: ApiSettings, app: FastAPI, listener: socket.socket) -> uvic
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=connections.protocol(),  # type: ignore[arg-type]  # whatever makes a protocol
+            http=connections.protocol(tls),  # type: ignore[arg-type]  # whatever makes a protocol
             ws="none",
             log_config=None,
             access_log=False,  # a URL holds ids of groups and members
@@ -81,7 +81,6 @@ def server(settings: ApiSettings, app: FastAPI, listener: socket.socket) -> uvic
             backlog=BACKLOG,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=10,
-            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
             # The longest line a URL may need; beyond it the connection is closed.
             h11_max_incomplete_event_size=settings.url_bytes_max + 8_192,
         )

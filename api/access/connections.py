@@ -6,8 +6,10 @@ one that has asked nothing for longest, then the one that for longest has not re
 now, it is closed itself. Who has connected must send a whole request head within `request_within_ms`, and take what it
 is sent: the next request of a connection is not looked at before the system has the answer to the last one, of which it
 keeps about `SENT_BYTES`; who takes less than `TAKEN_BYTES` within `send_within_ms` is closed. So whoever never reads
-costs one answer, and is no request in work. Open files are bounded by the system, and a connection that cannot be
-accepted costs a line of the log each time, so the bound on files is raised first. What is closed here is counted.
+costs one answer, and is no request in work. With TLS a connection has its place before it shakes hands, for which it
+has `request_within_ms` as well: uvicorn would count it afterwards, and wait a minute for it. Open files are bounded by
+the system, and a connection that cannot be accepted costs a line of the log each time, so the bound on files is raised
+first. What is closed here is counted.
 
 Extends a class of uvicorn (checked with 0.54): `connection_made`, `connection_lost`, `data_received`, `handle_events`,
 `pause_writing`, `resume_writing`, `cycle`, `flow`, `client`.
@@ -17,9 +19,10 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import ssl
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -32,6 +35,25 @@ SENT_BYTES = 128 << 10
 
 TAKEN_BYTES = 64 << 10
 """Who takes that much of an answer in time goes on: 52 kbit/s, with `send_within_ms` as it is by default."""
+
+
+class Placed(Protocol):
+    """What has a place among `Connections`."""
+
+    @property
+    def address(self) -> str:
+        """Where it comes from."""
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a request of it is being answered."""
+
+    @property
+    def unread_since(self) -> float | None:
+        """Since when something is sent that the other side does not take, by the clock of the loop."""
+
+    def close_now(self) -> None:
+        """Without a word: whoever says nothing may not read either."""
 
 
 class Connections:
@@ -51,13 +73,13 @@ class Connections:
         self.request_within_s = request_within_ms / 1_000
         self.send_within_s = send_within_ms / 1_000
         self.closed = closed
-        self._open: dict[Connection, None] = {}
+        self._open: dict[Placed, None] = {}
         self._of_address: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def enter(self, connection: Connection) -> bool:
+    def enter(self, connection: Placed) -> bool:
         """Give a new connection a place; False: there is none."""
         address = connection.address
         if self._of_address[address] >= self.most_of_address:
@@ -71,7 +93,7 @@ class Connections:
         self._of_address[address] += 1
         return True
 
-    def _give_up(self, among: Iterable[Connection]) -> bool:
+    def _give_up(self, among: Iterable[Placed]) -> bool:
         """Close one of these that nobody misses; whether there was one."""
         asking = []
         for one in among:
@@ -85,13 +107,13 @@ class Connections:
         self.drop(min(unread, key=lambda one: one.unread_since or 0.0), "unread")
         return True
 
-    def drop(self, connection: Connection, why: str) -> None:
+    def drop(self, connection: Placed, why: str) -> None:
         """Close a connection, and count it."""
         self.leave(connection)
         self.closed(why)
         connection.close_now()
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: Placed) -> None:
         """Its place is free."""
         if connection in self._open:
             del self._open[connection]
@@ -99,17 +121,18 @@ class Connections:
             if not self._of_address[connection.address]:
                 del self._of_address[connection.address]
 
-    def heard(self, connection: Connection) -> None:
+    def heard(self, connection: Placed) -> None:
         """It has said something: others were quiet for longer."""
         if connection in self._open:
             del self._open[connection]
             self._open[connection] = None
 
-    def protocol(self) -> Callable[..., asyncio.Protocol]:
-        """What uvicorn makes for each connection."""
+    def protocol(self, tls: ssl.SSLContext | None = None) -> Callable[..., asyncio.Protocol]:
+        """What uvicorn makes for each connection; with `tls`, of which uvicorn itself knows nothing then."""
 
-        def made(*given: Any, **named: Any) -> Connection:
-            return Connection(self, *given, **named)
+        def made(*given: Any, **named: Any) -> asyncio.Protocol:
+            connection = Connection(self, *given, **named)
+            return connection if tls is None else Greeting(self, connection, tls)
 
         return made
 
@@ -205,6 +228,64 @@ class Connection(H11Protocol):
     def _end(timer: asyncio.TimerHandle | None) -> None:
         if timer is not None:
             timer.cancel()
+
+
+class Greeting(asyncio.Protocol):
+    """A connection that has yet to shake hands. Then it is the one it was made for, and gives its place to it."""
+
+    is_asking = False
+    unread_since = None
+
+    def __init__(self, among: Connections, connection: Connection, tls: ssl.SSLContext) -> None:
+        self._among, self._connection, self._tls = among, connection, tls
+        self._early: list[bytes] = []
+        """What came with the last of the handshake, before anybody could ask for it."""
+        self._is_over = False
+        self.address = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A place, or the end."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - it is a socket that was accepted
+        self._transport = transport
+        self.address = str(transport.get_extra_info("peername")[0])
+        if not self._among.enter(self):
+            self.close_now()
+            return
+        loop = asyncio.get_running_loop()
+        self._awaited = loop.call_later(self._among.request_within_s, self._among.drop, self, "no_request")
+        self._greeting = loop.create_task(self._greet(loop))
+
+    async def _greet(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            transport = await loop.start_tls(self._transport, self, self._tls, server_side=True)
+        except OSError:  # it hung up, or does not speak TLS: nobody who would read what is wrong
+            self.connection_lost(None)
+            return
+        finally:
+            self._awaited.cancel()
+        if self._is_over or transport is None:
+            self.connection_lost(None)
+            return
+        self._among.leave(self)
+        transport.set_protocol(self._connection)
+        self._connection.connection_made(transport)
+        for data in self._early:
+            if not transport.is_closing():
+                self._connection.data_received(data)
+
+    def data_received(self, data: bytes) -> None:
+        """Keep it for whom it is meant for."""
+        self._early.append(data)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """The place is free."""
+        self._is_over = True
+        self._among.leave(self)
+
+    def close_now(self) -> None:
+        """Without a word."""
+        self._is_over = True
+        self._transport.abort()
 
 
 def allow_files(connections_max: int) -> int:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
+import trustme
 import uvicorn
 from fastapi import FastAPI
 
@@ -21,6 +23,36 @@ from tests.api.written import NOW_MS, Tables
 
 WAIT_S = 90.0
 URL_AND_HEADERS_BYTES = 110_000
+
+
+class Pair(NamedTuple):
+    """A certificate for 127.0.0.1 with its key, and who vouches for it."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Options of a server that shows it."""
+        return ("--tls-certificate", str(self.certificate), "--tls-key", str(self.key))
+
+    @property
+    def trusted(self) -> ssl.SSLContext:
+        """What a client believes it by."""
+        return ssl.create_default_context(cafile=str(self.authority))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    """Made for one test."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    made = Pair(tmp_path / "server.crt", tmp_path / "server.key", tmp_path / "authority.crt")
+    issued.cert_chain_pems[0].write_to_path(str(made.certificate))
+    issued.private_key_pem.write_to_path(str(made.key))
+    authority.cert_pem.write_to_path(str(made.authority))
+    return made
 
 
 class Clock:

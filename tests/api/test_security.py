@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -294,9 +295,9 @@ def test_tokens_are_in_no_answer_no_log_and_no_setting_that_is_shown(tables: Tab
 CLOSED = re.compile(r'^kardia_http_connections_closed_total{why="(\w+)"} (\S+)$', re.M)
 
 
-def closed_by(url: str) -> dict[str, float]:
+def closed_by(url: str, trusted: ssl.SSLContext | None = None) -> dict[str, float]:
     """Connections that the server closed, by why."""
-    text = httpx.get(f"{url}/metrics", trust_env=False, timeout=WAIT_S).text
+    text = httpx.get(f"{url}/metrics", trust_env=False, timeout=WAIT_S, verify=trusted or True).text
     return {why: float(count) for why, count in CLOSED.findall(text)}
 
 

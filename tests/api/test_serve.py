@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import httpx
 import pytest
@@ -24,7 +23,7 @@ from pydantic import ValidationError
 
 from api.access.certificates import Certificate, CertificateError
 from api.settings import ApiSettings
-from tests.api.conftest import WAIT_S
+from tests.api.conftest import WAIT_S, Pair
 from tests.api.written import NOW_MS, Tables, member, progress, transition
 
 COMMAND = [sys.executable, "-m", "cli.main", "serve"]
@@ -106,26 +105,6 @@ def test_listening_beyond_loopback_without_a_token_is_refused(tmp_path: Path) ->
     said = refused("--tables", str(tmp_path), "--token-file", str(secret))
     assert "line 1 of token" in said
     assert "too short" not in said
-
-
-class Pair(NamedTuple):
-    """A certificate for 127.0.0.1 with its key, and who vouches for it."""
-
-    certificate: Path
-    key: Path
-    authority: Path
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Pair:
-    """Made for one test."""
-    authority = trustme.CA()
-    issued = authority.issue_cert("127.0.0.1")
-    made = Pair(tmp_path / "server.crt", tmp_path / "server.key", tmp_path / "authority.crt")
-    issued.cert_chain_pems[0].write_to_path(str(made.certificate))
-    issued.private_key_pem.write_to_path(str(made.key))
-    authority.cert_pem.write_to_path(str(made.authority))
-    return made
 
 
 def test_with_a_certificate_it_speaks_tls_alone(tables: Tables, pair: Pair) -> None:
