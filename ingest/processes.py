@@ -23,7 +23,7 @@ from kardia.kafka.states import ErrorCode
 from kardia.observe.evidence.restarts import counts_anew, number_of
 from kardia.observe.facts.busy import APART_MS
 from kardia.observe.facts.facts import JUDGED_WITHIN_MS, PRESUMED_AFTER_MS, STARTS_WITHIN_MS
-from kardia.observe.intake.intake import effect_at
+from kardia.observe.intake.instants import effect_at
 from kardia.observe.members.habits import FORGETS, ON_TIME
 from kardia.observe.state.group import NEVER
 from kardia.stretches import DECIDED, Stretch

@@ -18,13 +18,13 @@ from kardia.kafka.libraries import LIBRARIES, Library
 from kardia.kafka.releases import OLDEST, Version
 from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS, RENEWALS
 from kardia.kafka.states import MOVES, ErrorCode, GroupState
+from kardia.table_types import STRUCTS
 from kardia.tables import (
     BATCH,
     DISAGREEMENTS,
     END_CAUSES,
     OUTCOMES,
     STATUS_MEANINGS,
-    STRUCTS,
     TABLES,
     TRIGGERS,
 )

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kardia.observe.careful import REASON as NOT_APPLIED
-from kardia.tables import BATCH, REJECTED, STRUCTS, TABLES, Column, Table
+from kardia.table_types import STRUCTS, Column, Table
+from kardia.tables import BATCH, REJECTED, TABLES
 from spark_jobs.errors import RowsError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kardia.tables import Table
+from kardia.table_types import Table
 
 
 def is_withdrawn(row: Any) -> bool:

@@ -6,7 +6,8 @@ meaning is an error of `tests/api/test_openapi.py`.
 
 from __future__ import annotations
 
-from kardia.tables import TABLES, Column
+from kardia.table_types import Column
+from kardia.tables import TABLES
 
 TWIN = "the same instant in RFC 3339; null if it is not known"
 

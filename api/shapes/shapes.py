@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from kardia.statuses import SHOWN, SHOWN_MEANING
-from kardia.tables import STRUCTS, TABLES, Column
+from kardia.table_types import STRUCTS, Column
+from kardia.tables import TABLES
 
 _TYPES: dict[str, Any] = {"string": str, "long": int, "int": int, "double": float, "bool": bool, "strings": list[str]}
 

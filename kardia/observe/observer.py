@@ -23,7 +23,8 @@ from kardia.observe.evidence import offsets, restarts, unlogged
 from kardia.observe.facts import busy, forgetting
 from kardia.observe.facts.facts import BESIDE_LOGS, JUDGED_WITHIN_MS, LEFT_BEHIND_MS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.folding import quiet, usual
-from kardia.observe.intake.intake import REMEMBERED_MS, Intake, effect_at
+from kardia.observe.intake.instants import effect_at
+from kardia.observe.intake.intake import REMEMBERED_MS, Intake
 from kardia.observe.modern import classics, heartbeats, operations, sessions, waiting
 from kardia.observe.moves import moves
 from kardia.observe.output import rows, status

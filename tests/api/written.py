@@ -10,7 +10,8 @@ from typing import Any
 
 from deltalake import DeltaTable, write_deltalake
 
-from kardia.tables import LIVE_TABLES, TABLES, Table
+from kardia.table_types import Table
+from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.schemas import ARROW_SCHEMAS, to_arrow
 
 NOW_MS = 1_760_000_000_000

@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kardia.tables import REBALANCES, TABLES, Table
+from kardia.table_types import Table
+from kardia.tables import REBALANCES, TABLES
 from spark_jobs.errors import RowsError
 from spark_jobs.schemas import ARROW_SCHEMAS, arrow_schema, spark_schema, to_arrow, to_tables
 

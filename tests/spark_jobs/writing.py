@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kardia.tables import LIVE_TABLES, TABLES, Row, Table
+from kardia.table_types import Table
+from kardia.tables import LIVE_TABLES, TABLES, Row
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers import faults
 from spark_jobs.writers.delta_rs import DeltaRsWriter

@@ -11,19 +11,18 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, nextafter
+from math import inf
 from operator import attrgetter
 from typing import Any
 
 from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.kafka.sessions import coordinator_of_connection
-from kardia.kafka.states import ErrorCode
-from kardia.lateness import BUSY_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS, STAMPS_MS, heard_at, taken_at
+from kardia.observe.deadlines.handling import AT_ONCE_MS, STAMPS_MS
 from kardia.observe.facts import busy
 from kardia.observe.facts.facts import BESIDE_LOGS, OFFSETS_BROKER, STARTS_WITHIN_MS, Facts
 from kardia.observe.intake.held import Held
+from kardia.observe.intake.instants import BY_HANDLING, after_its_commit, as_handled, effect_at, has_waited, withdraw
 from kardia.observe.output import rows
 from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER
@@ -33,15 +32,6 @@ from kardia.stretches import END, START, WIDTH, Stretch
 _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
 _HEARTBEAT, _MODERN = int(Kind.HEARTBEAT), int(Kind.MODERN_HEARTBEAT)
 _COMMIT, _LEAVE, _LINE = int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.COORDINATOR_LINE)
-
-LOOKED_BACK = 100
-"""Events of the log before a LeaveGroup among which the last commit of its connection is looked for."""
-
-_BY_HANDLING = frozenset({int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.TXN_COMMIT)})
-"""Kinds that take effect when they are handled, before the answer is known (a record is written in between)."""
-
-_TAKEN_BEFORE = frozenset({int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)})
-"""Answers to a heartbeat that wait until what was written before is stored."""
 
 REMEMBERED_MS = 2 * 1_800_000.0
 """Silences of a log, and when its broker was slow, are remembered that long: twice the longest session that brokers
@@ -60,61 +50,6 @@ UNUSUAL = 10.0
 
 COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
 """Counts of a stream that no row of `progress` has told yet: one without a tick waits with them."""
-
-
-def effect_at(event: Event) -> float:
-    """When a request took effect. A heartbeat that is refused is answered as soon as it is taken."""
-    if event.kind == _HEARTBEAT and event.error_code in _TAKEN_BEFORE:
-        return heard_at(taken_at(event), event.handled_at_ms, event.decided_at_ms)
-    return event.handled_at_ms if event.kind in _BY_HANDLING else event.decided_at_ms
-
-
-def _after_its_commit(queue: list[tuple[float, Event]], event: Event) -> float:
-    """When a LeaveGroup took effect: not before a commit that its connection sent first. A broker serves a connection
-    one request at a time, but their instants come from stamps cut to 1 ms."""
-    at = effect_at(event)
-    for before, other in queue[-LOOKED_BACK:]:
-        if other.kind == _COMMIT and other.connection == event.connection and other.start < event.start:
-            at = max(at, before)
-    return at
-
-
-def _has_waited(event: Event) -> bool:
-    """Whether an answer was held back for longer than a coordinator takes to write."""
-    return event.decided_at_ms - event.handled_at_ms > AT_ONCE_MS
-
-
-def _as_handled(queue: list[tuple[float, Event]], event: Event) -> float:
-    """When a heartbeat took effect that waited until what it had written was stored: answers that waited for one batch
-    are sent in one instant, in whatever order, and were made in the order in which they were handled; of two that were
-    handled closely a busy broker may have done the other one first."""
-    at = event.decided_at_ms
-    for there, other in queue[-LOOKED_BACK:]:
-        if other.kind == _MODERN and other.group_id == event.group_id and abs(there - at) <= ONE_INSTANT_MS:
-            apart_ms = event.handled_at_ms - other.handled_at_ms
-            if apart_ms > BUSY_MS and at <= there:
-                at = nextafter(there, inf)
-            elif apart_ms < -BUSY_MS and at >= there:
-                at = nextafter(there, -inf)
-    return at
-
-
-ONE_INSTANT_MS = 2.0
-"""Between the stamps, cut to 1 ms, of two lines that are written one behind the other."""
-
-
-def _withdraw(queue: list[tuple[float, Event]], event: Event) -> None:
-    """A timer of a group that the broker held once, and does not any more, ran out: whom the sentence before this one
-    says to have been removed is where the group is now what it was. A coordinator that stood still, and was none any
-    more when it went on, begins a rebalance as it gives the group up. Source: `completeClassicGroupJoin`."""
-    queue[:] = [
-        (at, one)
-        for at, one in queue
-        if one.source != event.source
-        or one.group_id != event.group_id
-        or not event.decided_at_ms - ONE_INSTANT_MS <= at <= event.decided_at_ms
-        or (one.detail or {}).get("what") != "removed_not_joined"
-    ]
 
 
 class Stream:
@@ -321,7 +256,7 @@ class Intake(Facts):
         for event in events:
             kind, source = event.kind, sources.get(event.source)
             unusual = source is None or kind >= _LINE or kind == _LEAVE or event.start < source.end
-            unusual = unusual or (kind == _MODERN and _has_waited(event))
+            unusual = unusual or (kind == _MODERN and has_waited(event))
             if unusual or source is None or not self.coordinator_known:
                 self._accept(event)
                 continue
@@ -331,7 +266,7 @@ class Intake(Facts):
             if self._seen is not None:
                 self._seen.add((event.source, event.start, event.shard))
             at = event.decided_at_ms
-            if kind in _BY_HANDLING or (kind == _HEARTBEAT and at - event.arrived_at_ms > AT_ONCE_MS - STAMPS_MS):
+            if kind in BY_HANDLING or (kind == _HEARTBEAT and at - event.arrived_at_ms > AT_ONCE_MS - STAMPS_MS):
                 at = effect_at(event)
             source.queue.append((at, event))
 
@@ -351,14 +286,14 @@ class Intake(Facts):
         if self._seen is not None:
             self._seen.add((event.source, event.start, event.shard))
         if kind == _LEAVE:
-            at = _after_its_commit(source.queue, event)
-        elif kind == _MODERN and _has_waited(event):
-            at = _as_handled(source.queue, event)
+            at = after_its_commit(source.queue, event)
+        elif kind == _MODERN and has_waited(event):
+            at = as_handled(source.queue, event)
         else:
             at = effect_at(event)
         source.queue.append((at, event))
         if kind == _LINE and (event.detail or {}).get("what") == "rebalance_skipped":
-            _withdraw(source.queue, event)
+            withdraw(source.queue, event)
         if not self.coordinator_known and event.connection:
             self._recognise(event.connection)
 
