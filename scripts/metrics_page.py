@@ -15,6 +15,7 @@ from api.settings import ApiSettings
 from api.store import Store
 from ingest.metrics import Metrics as CollectorMetrics
 from kardia.reference import GENERATED, grid
+from live.metrics import LiveMetrics
 from spark_jobs.metrics import Metrics as JobMetrics
 
 SUFFIXES = {"counter": "_total"}
@@ -48,6 +49,7 @@ def registries() -> Iterable[tuple[str, CollectorRegistry]]:
     yield "`kardia notify`, at `--metrics-port`", NotifyMetrics().registry
     yield "`kardia collect`, at `--metrics-port`", CollectorMetrics().registry
     yield "`kardia stream`, at `--metrics-port`", JobMetrics().registry
+    yield "`kardia live`, at `/metrics`, beside those of `serve`, `collect` and `notify`", LiveMetrics().registry
 
 
 def _table(registry: CollectorRegistry) -> str:

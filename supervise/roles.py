@@ -33,8 +33,20 @@ def kardia(*words: str) -> list[str]:
 
 
 def roles(config: UpConfig) -> list[Role]:
-    """The roles in the order of the flow: collect, stream, serve, and notify if anybody is to be told."""
+    """The roles in the order of the flow: collect, stream, serve, and notify if anybody is to be told; or one process
+    that is all of them."""
     logs = config.data / "logs"
+    if config.engine == "local":
+        return [
+            Role(
+                "live",
+                live_command(config),
+                logs / "live.log",
+                lambda: answers(f"{api_url(config)}/readyz"),
+                environ=notify_environ(config),
+                means="it has read the tables, and answers from what it reads",
+            )
+        ]
     found = [
         Role(
             "collect",
@@ -76,28 +88,40 @@ def roles(config: UpConfig) -> list[Role]:
 
 def collect_command(config: UpConfig) -> list[str]:
     """`kardia collect` for all logs of this machine and for `__consumer_offsets`."""
-    collect = config.collect
-    command = kardia("collect", "--bootstrap-server", config.bootstrap_server, "--cluster", config.cluster)
-    command += ["--events-bootstrap-server", config.events_bootstrap_server or config.bootstrap_server]
+    command = kardia("collect", "--events-bootstrap-server", config.events_bootstrap_server or config.bootstrap_server)
     command += ["--topic", config.topic, "--positions", str(config.data / "positions")]
-    if config.client_config is not None:
-        command += ["--client-config", str(config.client_config)]
     if config.topic_client_config is not None:
         command += ["--events-client-config", str(config.topic_client_config)]
-    command += ["--metrics-port", str(collect.metrics_port)]
-    if collect.log_timezone:
-        command += ["--log-timezone", collect.log_timezone]
-    if collect.log_pattern:
-        command += ["--log-pattern", collect.log_pattern]
-    if not collect.offsets:
-        command += ["--no-offsets"]
-    if collect.admin:
-        command += ["--admin", "--admin-every-s", str(collect.admin_every_s)]
-    for path in collect.request_log:
-        command += ["--request-log", path]
-    for path in server_logs(collect):
-        command += ["--server-log", path]
+    return [*command, "--metrics-port", str(config.collect.metrics_port), *_read(config)]
+
+
+def live_command(config: UpConfig) -> list[str]:
+    """`kardia live` for the same, with tables and API; whom to tell is in `notify_environ`."""
+    command = kardia("live", *_read(config), "--tables", str(config.tables), *_of_lanes(config), *_of_api(config))
+    if config.notify.wanted:
+        command += _links(config)
     return command
+
+
+def _read(config: UpConfig) -> list[str]:
+    """What is read: of the cluster, and the logs of this machine."""
+    collect = config.collect
+    options = ["--bootstrap-server", config.bootstrap_server, "--cluster", config.cluster]
+    if config.client_config is not None:
+        options += ["--client-config", str(config.client_config)]
+    if collect.log_timezone:
+        options += ["--log-timezone", collect.log_timezone]
+    if collect.log_pattern:
+        options += ["--log-pattern", collect.log_pattern]
+    if not collect.offsets:
+        options += ["--no-offsets"]
+    if collect.admin:
+        options += ["--admin", "--admin-every-s", str(collect.admin_every_s)]
+    for path in collect.request_log:
+        options += ["--request-log", path]
+    for path in server_logs(collect):
+        options += ["--server-log", path]
+    return options
 
 
 def server_logs(collect: CollectSection) -> tuple[str, ...]:
@@ -121,34 +145,49 @@ def stream_command(config: UpConfig) -> list[str]:
     if config.topic_client_config is not None:
         command += ["--client-config", str(config.topic_client_config)]
     command += ["--tables", str(config.tables), "--checkpoint", str(config.data / "checkpoint")]
-    command += ["--metrics-port", str(config.stream.metrics_port), "--keep", str(config.keep.kept)]
+    return [*command, "--metrics-port", str(config.stream.metrics_port), *_of_lanes(config)]
+
+
+def _of_lanes(config: UpConfig) -> list[str]:
+    """What whoever steps the lanes is told of the brokers, and of what to keep."""
+    options = ["--keep", str(config.keep.kept)]
     if config.stream.kafka_version:
-        command += ["--kafka-version", config.stream.kafka_version]
+        options += ["--kafka-version", config.stream.kafka_version]
     for protocol in PROTOCOLS_WITH_EPOCHS:
         session_ms = getattr(config.stream, f"{protocol}_session_ms")
         if session_ms > 0:
-            command += [f"--{protocol}-session-ms", str(session_ms)]
-    return command
+            options += [f"--{protocol}-session-ms", str(session_ms)]
+    return options
 
 
 def serve_command(config: UpConfig) -> list[str]:
     """`kardia serve` on the tables."""
-    command = kardia("serve", "--tables", str(config.tables))
-    command += ["--host", config.serve.host, "--port", str(config.serve.port)]
+    return kardia("serve", "--tables", str(config.tables), *_of_api(config))
+
+
+def _of_api(config: UpConfig) -> list[str]:
+    """Where the API listens, and to whom it answers."""
+    options = ["--host", config.serve.host, "--port", str(config.serve.port)]
     if config.serve.token_file is not None:
-        command += ["--token-file", str(config.serve.token_file)]
-    return command
+        options += ["--token-file", str(config.serve.token_file)]
+    return options
 
 
 def notify_command(config: UpConfig) -> list[str]:
     """`kardia notify` on the tables; whom to tell is in `notify_environ`."""
-    notify = config.notify
     command = kardia("notify", "--tables", str(config.tables), "--state", str(config.data / "notify"))
-    command += ["--cluster", config.cluster, "--metrics-port", str(notify.metrics_port)]
-    command += ["--kardia-url", notify.kardia_url or api_url(config)]
-    if notify.runbooks_url:
-        command += ["--runbooks-url", notify.runbooks_url]
-    return command
+    return [
+        *(*command, "--cluster", config.cluster, "--metrics-port", str(config.notify.metrics_port)),
+        *_links(config),
+    ]
+
+
+def _links(config: UpConfig) -> list[str]:
+    """What stands in front of the links of alerts."""
+    options = ["--kardia-url", config.notify.kardia_url or api_url(config)]
+    if config.notify.runbooks_url:
+        options += ["--runbooks-url", config.notify.runbooks_url]
+    return options
 
 
 def notify_environ(config: UpConfig) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import socket
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -204,6 +204,11 @@ class UpConfig(_Strict):
         description="the same for the topic's cluster; default: the same file, where it is the same cluster",
     )
     topic: str = Field(default="kardia.events", min_length=1, description="topic of the events")
+    engine: Literal["spark", "local"] = Field(
+        default="spark",
+        description="what steps the lanes: `spark` reads a topic that collectors write to; `local` is one process that "
+        "reads the logs itself, without topic and Java (docs/live.md)",
+    )
     data: Place = Field(description="directory for tables, checkpoint, positions and logs of the roles")
     collect: CollectSection
     stream: StreamSection = StreamSection()
@@ -224,6 +229,8 @@ class UpConfig(_Strict):
     @property
     def ports(self) -> dict[str, tuple[str, int]]:
         """Addresses that the roles listen on, by key."""
+        if self.engine == "local":
+            return {"serve.port": (self.serve.host, self.serve.port)}
         ports = {
             "collect.metrics_port": ("127.0.0.1", self.collect.metrics_port),
             "stream.metrics_port": ("127.0.0.1", self.stream.metrics_port),
@@ -232,6 +239,15 @@ class UpConfig(_Strict):
         if self.notify.wanted:
             ports["notify.metrics_port"] = ("127.0.0.1", self.notify.metrics_port)
         return ports
+
+    @model_validator(mode="after")
+    def _no_topic_for_one_process(self) -> UpConfig:
+        given = {"events_bootstrap_server", "events_client_config", "topic"} & self.model_fields_set
+        if self.engine == "local" and given:
+            raise ValueError(
+                f"{', '.join(sorted(given))}: `engine: local` has no topic; leave it out, or say `engine: spark`"
+            )
+        return self
 
     @model_validator(mode="after")
     def _ports_differ(self) -> UpConfig:

@@ -100,6 +100,18 @@ def live(
         str | None,
         typer.Option("--kafka-version", help="Release of the brokers; recognised from the lines if not given."),
     ] = None,
+    consumer_session_ms: Annotated[
+        int | None,
+        typer.Option("--consumer-session-ms", help="group.consumer.session.timeout.ms of the brokers, if it is known."),
+    ] = None,
+    share_session_ms: Annotated[
+        int | None,
+        typer.Option("--share-session-ms", help="group.share.session.timeout.ms of the brokers, if it is known."),
+    ] = None,
+    streams_session_ms: Annotated[
+        int | None,
+        typer.Option("--streams-session-ms", help="group.streams.session.timeout.ms of the brokers, if it is known."),
+    ] = None,
     keep: Annotated[
         str | None,
         typer.Option("--keep", help="How long rows are kept. Default: health=7d,history=30d,rejected=7d; or forever."),

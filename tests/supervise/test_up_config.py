@@ -162,6 +162,35 @@ def test_the_notifier_runs_if_there_is_somebody_to_tell(tmp_path: Path, monkeypa
     assert given["metrics_port"] == config.ports["notify.metrics_port"][1] == 9466
 
 
+def test_one_process_is_one_role_with_all_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = GOOD.replace("cluster: prod-eu\n", "cluster: prod-eu\nengine: local\n") + (
+        "notify: {{webhook: 'http://127.0.0.1:9/x?y=1', kardia_url: 'https://kardia.example'}}\n"
+        "stream: {{kafka_version: 3.9.2, consumer_session_ms: 10000}}\nkeep: {{health: 2d}}\n"
+    )
+    config = load(_write(tmp_path, text))
+    assert list(config.ports) == ["serve.port"]
+    (role,) = roles(config)
+    verb, *words = role.command[3:]
+    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    with command.make_context(verb, words) as context:
+        given = context.params
+    assert (role.name, verb, given["tables"], given["port"]) == ("live", "live", tmp_path / "tables", 18_765)
+    assert list(given["request_log"]) == ["/var/log/kafka/kafka-request.log"]
+    assert (given["kafka_version"], given["consumer_session_ms"]) == ("3.9.2", 10_000)
+    assert (given["log_timezone"], given["kardia_url"]) == ("Europe/Berlin", "https://kardia.example")
+    assert "health=2d" in given["keep"]
+    assert "x?y=1" not in " ".join(role.command) + repr(role)
+    for name, value in role.environ.items():
+        monkeypatch.setenv(name, value)
+    assert [str(url) for url in NotifySettings(tables=tmp_path, state=tmp_path).webhook] == ["http://127.0.0.1:9/x?y=1"]
+
+
+@pytest.mark.parametrize("key", ["topic: x", "events_bootstrap_server: e:1"])
+def test_one_process_has_no_topic(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key.partition(':')[0]}.*`engine: local` has no topic"):
+        load(_write(tmp_path, f"engine: local\n{key}\n{GOOD}"))
+
+
 def test_check_shows_the_roles_and_starts_nothing(tmp_path: Path) -> None:
     path = _write(tmp_path, GOOD)
     command = [sys.executable, "-m", "cli.main", "up", "--check", "--config", str(path)]
@@ -223,7 +252,7 @@ def test_the_file_of_client_settings_reaches_every_role_that_speaks_to_kafka(tmp
     def given(more: str) -> dict[str, list[tuple[str, str]]]:
         config = load(_write(tmp_path, f"{more}{GOOD}"))
         return {
-            role.name: [pair for pair in pairwise(role.command) if pair[0].endswith("client-config")]
+            role.name: sorted(pair for pair in pairwise(role.command) if pair[0].endswith("client-config"))
             for role in roles(config)
         }
 
