@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from api.files.reader import ROW_TYPES
-from kardia.tables import STRUCTS, TABLES, Row
+from kardia.table_types import STRUCTS
+from kardia.tables import TABLES, Row
 
 
 def _text(value: Any) -> Any:

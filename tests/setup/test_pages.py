@@ -22,7 +22,7 @@ from cli.options import GroupEitherWay
 ROOT = Path(__file__).resolve().parents[2]
 
 ROOMS = (
-    *("cli", "bench", "demo", "supervise", "dashboards", "api", "spark_jobs", "ingest", "stores", "kardia"),
+    *("cli", "bench", "demo", "supervise", "dashboards", "live", "api", "spark_jobs", "ingest", "stores", "kardia"),
     *("tests", "scripts"),
 )
 

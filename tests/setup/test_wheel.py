@@ -23,7 +23,7 @@ from scripts import install
 STORY = install.ROOT / "tests" / "corpora" / "c01_kill-4.1.2"
 RUN = "import sys; sys.path[:0] = {paths}; from cli.main import run; run()"
 OURS = (
-    *("cli", "bench", "demo", "supervise", "dashboards", "api", "spark_jobs", "ingest", "stores", "kardia"),
+    *("cli", "bench", "demo", "supervise", "dashboards", "live", "api", "spark_jobs", "ingest", "stores", "kardia"),
     *("scripts", "tests"),
 )
 EVERY_MODULE = """

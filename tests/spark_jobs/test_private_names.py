@@ -140,7 +140,7 @@ KNOWN = {
 
 def sources() -> dict[Path, ast.Module]:
     rooms = (
-        *("cli", "bench", "demo", "supervise", "dashboards", "api", "spark_jobs", "ingest", "stores", "kardia"),
+        *("cli", "bench", "demo", "supervise", "dashboards", "live", "api", "spark_jobs", "ingest", "stores", "kardia"),
         "scripts",
     )
     return {path: ast.parse(path.read_text("utf-8")) for room in rooms for path in sorted((ROOT / room).rglob("*.py"))}
