@@ -65,7 +65,20 @@ def test_a_clock_a_socket_and_what_is_above_are_found(module: str) -> None:
 
 
 ROOMS = (
-    *("api", "bench", "cli", "dashboards", "demo", "ingest", "kardia", "live", "scripts", "spark_jobs", "stores", "supervise"),
+    *(
+        "api",
+        "bench",
+        "cli",
+        "dashboards",
+        "demo",
+        "ingest",
+        "kardia",
+        "live",
+        "scripts",
+        "spark_jobs",
+        "stores",
+        "supervise",
+    ),
     "tests",
 )
 
