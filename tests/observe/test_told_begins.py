@@ -80,6 +80,33 @@ def test_nobody_is_a_member_before_its_answer_says_so_and_the_row_is_the_same_in
     assert rows[0]["stragglers"][0]["member_id"] == "b"
 
 
+A = "a-00000000-0000-0000-0000-000000000003"
+REJOINS = f"Leader {A} re-joining group during Stable; client reason: cached metadata has changed"
+
+
+@pytest.mark.parametrize("answered", [29_000, 35_000])
+def test_who_waits_in_a_join_that_was_told_is_neither_foretold_nor_evicted(answered: int) -> None:
+    """The only member rejoins, and its answer takes 9 s, or more than its session: its session does not run meanwhile.
+    The log lives, by another group."""
+    scene = stable(A)
+    scene.heartbeats(6_000, 19_000, A)
+    for at in range(6_000, 40_000, 3_000):
+        scene.heartbeat(at, "other", group="h", generation=1)
+    scene.prepares(20_002, 1, REJOINS, A)
+    scene.joined(answered, 2, {A: 20_000})
+    scene.synced(answered + 20, A)
+    scene.events.sort(key=lambda event: event.logged_at_ms)
+    places = dict.fromkeys((event.source for event in scene.events), 0)
+    for number, event in enumerate(scene.events):
+        scene.events[number] = event._replace(start=places[event.source], end=places[event.source] + 100)
+        places[event.source] += 100
+    scene.position = places[scene.source]
+    scene.tick(answered + 2_000)
+    known = scene.known()
+    assert [row for row in named("predictions", known.rows["predictions"]) if row["group_id"] == "g"] == []
+    assert known.ended() == {}
+
+
 def test_a_sentence_about_another_generation_begins_nothing() -> None:
     scene = stable("a", "b")
     scene.heartbeats(6_000, 20_000, "a", "b")

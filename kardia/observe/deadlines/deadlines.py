@@ -115,11 +115,22 @@ def polls_unseen(member: Member) -> bool:
     return member.session_renewed_at_ms > member.last_poll_at_ms + member.rebalance_ms + LEAVE_DELAY_MS
 
 
+def waits_as_told(group: Group, member: Member) -> bool:
+    """Whether server.log has told that it joins in the rebalance under way: its JoinGroup waits, and no session of it
+    runs meanwhile."""
+    current = group.rebalance
+    if group.state != GroupState.PREPARING or current is None or current.joined_at_ms >= 0:
+        return False
+    return any(one.member_id == member.member_id for one in current.joining)
+
+
 def believed_silent(group: Group, member: Member) -> bool:
     """Whether silence is unusual: not for a member that was told of a rebalance and is now waiting to be let in, nor
     for one that waits for the leader's assignment. The leader itself waits for nobody."""
     if group.state == GroupState.COMPLETING:
         return member.member_id == group.leader or len(group.members) == 1
+    if waits_as_told(group, member):
+        return False
     return not (group.state == GroupState.PREPARING and member.rebalance_notified_at_ms >= 0 and len(group.members) > 1)
 
 
