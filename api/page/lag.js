@@ -39,7 +39,8 @@ export function lag() {
 
 function update(parts, { group, partitions, known, left_off: leftOff }) {
   const isKnown = partitions.some((one) => one.lag !== null || one.state === "beyond_end");
-  const isCommitted = known.as_of_ms === null; // nobody looks at ends: what was committed, and by whom, is all there is
+  // Where nobody looks at ends, who committed what is all there is.
+  const isCommitted = known.as_of_ms === null && partitions.some(committer);
   parts.heading.hidden = !isKnown; // what is not known takes one line, not one for each partition
   parts.rows.hidden = !isKnown && !isCommitted;
   say(parts.total, sentence(group, known));

@@ -173,6 +173,25 @@ def test_a_phone_shows_the_deadline_that_is_next(page: Page, api: Api) -> None: 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_where_nobody_looks_at_ends_it_shows_what_was_committed_and_by_whom(page: Page, tables: Tables) -> None:  # noqa: F811
+    now = wall_ms()
+    by = {"committed_by": "m", "committed_by_client_id": "app"}
+    tables.create()
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable", at_ms=now),
+        member("orders", "m"),
+        health("orders", "m", at_ms=now),
+        lag("orders", 3, None, at_ms=now, looked_at_ms=None, **by),
+        progress(now),
+    )
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, stale_after_ms=600_000), wall_ms) as url:
+        page.goto(url + GROUP)
+        has_text(page, ".lag .facts", "Lag is not known")
+        has_text(page, ".lag .partitions", "offset 100 committed by app")
+        page.goto("about:blank")
+
+
 def test_lag_that_is_not_known_takes_one_line(page: Page, tables: Tables) -> None:  # noqa: F811
     now = wall_ms()
     tables.create()
