@@ -85,6 +85,7 @@ def _heartbeats(seen: Seen) -> Iterable[Found]:
     # A sample tells how long a member had been silent at an instant; of one silence only the longest counts.
     silences: dict[str, dict[int, int]] = defaultdict(dict)
     timeouts: dict[str, int] = {}
+    row_of: dict[str, Row] = {}
     for row in seen.health:
         heard_ms, timeout_ms = row["last_heard_at_ms"], row["session_timeout_ms"]
         if row["status"] != "ok" or row["group_state"] != "Stable" or heard_ms is None or not timeout_ms:
@@ -92,13 +93,14 @@ def _heartbeats(seen: Seen) -> Iterable[Found]:
         of_member = silences[row["member_id"]]
         of_member[heard_ms] = max(of_member.get(heard_ms, 0), row["at_ms"] - heard_ms)
         timeouts[row["member_id"]] = timeout_ms
+        row_of[row["member_id"]] = row
     for member_id, of_member in sorted(silences.items()):
         third_ms = timeouts[member_id] / HEARTBEAT_SHARE
         long = [silent_ms for silent_ms in of_member.values() if silent_ms > third_ms]
         if len(long) >= SAMPLES_MIN and 2 * len(long) >= len(of_member):
             yield (
-                f"{words.name(member_id)} was silent for up to {words.span(max(long))} while all was well; a third of "
-                f"its session timeout is {words.span(third_ms)}.",
+                f"{_names([row_of[member_id]])} was silent for up to {words.took(max(long))} while all was well; a "
+                f"third of its session timeout is {words.span(third_ms)}.",
                 (member_id,),
             )
 
@@ -117,11 +119,11 @@ def _bounds(seen: Seen) -> Iterable[Found]:
         if life["session_timeout_ms"] is not None and not SESSION_MIN_MS <= life["session_timeout_ms"] <= SESSION_MAX_MS
     ]
     for timeout_ms in sorted({life["session_timeout_ms"] for life in outside}):
-        who = _ids(life for life in outside if life["session_timeout_ms"] == timeout_ms)
+        some = [life for life in outside if life["session_timeout_ms"] == timeout_ms]
         yield (
             f"A session timeout of {words.span(timeout_ms)} is outside the default bounds of a broker, "
-            f"{words.span(SESSION_MIN_MS)} to {words.span(SESSION_MAX_MS)}: {_who(who)}.",
-            who,
+            f"{words.span(SESSION_MIN_MS)} to {words.span(SESSION_MAX_MS)}: {_names(some)}.",
+            _ids(some),
         )
 
 
@@ -132,7 +134,7 @@ def _different(column: str, noun: str) -> Callable[[Seen], Iterable[Found]]:
             if life[column] is not None and life["protocol"] == "classic":
                 by_value[life[column]].append(life)
         if len(by_value) > 1:
-            parts = [f"{words.span(value)} ({_who(_ids(lives))})" for value, lives in sorted(by_value.items())]
+            parts = [f"{words.span(value)} ({_names(lives)})" for value, lives in sorted(by_value.items())]
             yield f"Members have different {noun}s: {words.listing(parts)}.", _ids(seen.lives)
 
     return look
@@ -152,8 +154,8 @@ def _static_ids(seen: Seen) -> Iterable[Found]:
         fought = len(fenced) > 1 or not all(_may_be_fenced_by_itself(life, lives) for life in fenced)
         if fought or (len(taken) > 1 and len(hosts) > 1):
             times = words.count(len(fenced) + len(taken), "time")
-            lived = f" Who had it before still lived and was fenced: {_who(_ids(fenced))}." if fenced else ""
-            text = f"The static id {words.name(static_id)} was taken over {times}: {_who(_ids(lives))}.{lived}"
+            lived = f" Who had it before still lived and was fenced: {_names(fenced)}." if fenced else ""
+            text = f"The static id {words.name(static_id)} was taken over {times}: {_names(lives)}.{lived}"
             yield text, _ids(lives)
 
 
@@ -165,23 +167,57 @@ def _may_be_fenced_by_itself(life: Row, lives: list[Row]) -> bool:
 
 
 def _poll_below_session(seen: Seen) -> Iterable[Found]:
-    short = _ids(
+    short = [
         life
         for life in seen.lives
         if life["session_timeout_ms"] is not None
         and life["rebalance_timeout_ms"] is not None
         and life["rebalance_timeout_ms"] < life["session_timeout_ms"]
-    )
+    ]
     if short:
-        yield f"The poll interval is shorter than the session timeout: {_who(short)}.", short
+        yield f"The poll interval is shorter than the session timeout: {_names(short)}.", _ids(short)
+
+
+def _stalls(seen: Seen) -> Iterable[Found]:
+    """Applications that did not poll within their interval, by the interval, with the longest time that one took."""
+    by_interval: dict[int, list[tuple[Row, int | None]]] = defaultdict(list)
+    for life in seen.lives:
+        interval_ms = life["rebalance_timeout_ms"]
+        by_application = life.get("fault") == "application" and life["end_cause"] in _ENDED_BY_STALL
+        if interval_ms is None or not (life["end_cause"] == "poll_timeout" or by_application):
+            continue
+        back = [one["joined_at_ms"] for one in seen.lives if _is_next(life, one)]
+        # It had polled an interval before it was over, and polls again to join.
+        by_interval[interval_ms].append((life, min(back) - life["ended_at_ms"] + interval_ms if back else None))
+    for interval_ms, found in sorted(by_interval.items()):
+        stalls = [stalled_ms for _, stalled_ms in found if stalled_ms is not None]
+        interval, lives = words.span(interval_ms), [life for life, _ in found]
+        long = f"up to {words.took(max(stalls))}" if stalls else f"more than {interval}"
+        yield f"{_names(lives)}: no poll for {long}, at a poll interval of {interval}.", _ids(lives)
+
+
+_ENDED_BY_STALL = ("rebalance_timeout", "session_expired")
+
+
+def _is_next(life: Row, other: Row) -> bool:
+    """Whether a membership is the next one of the same client."""
+    if other is life or other["joined_at_ms"] < life["ended_at_ms"]:
+        return False
+    if life["group_instance_id"]:
+        return bool(other["group_instance_id"] == life["group_instance_id"])
+    names = life.get("client_id"), life["client_host"]
+    return all(names) and names == (other.get("client_id"), other["client_host"])
 
 
 def _ids(lives: Iterable[Row]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(life["member_id"] for life in lives))
 
 
-def _who(member_ids: Sequence[str]) -> str:
-    return words.listing([words.name(member_id) for member_id in member_ids], 5)
+def _names(lives: Iterable[Row]) -> str:
+    """Members as everywhere: `billing-1 (6f6050d6)`."""
+    known = {life["member_id"]: life.get("client_id") for life in lives}
+    names = [words.told_apart(client, one) if client else words.called(one) for one, client in known.items()]
+    return words.listing(names, 5)
 
 
 RULES: tuple[Rule, ...] = (
@@ -191,6 +227,14 @@ RULES: tuple[Rule, ...] = (
         "inferred",
         "Give every process a group.instance.id of its own; two with one id throw each other out.",
         _static_ids,
+    ),
+    Rule(
+        "stalls_above_interval",
+        "warning",
+        "inferred",
+        "Raise max.poll.interval.ms above the longest time that a batch takes, or lower max.poll.records so that it "
+        "takes less.",
+        _stalls,
     ),
     Rule(
         "heartbeat_above_third",

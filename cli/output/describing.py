@@ -5,6 +5,7 @@ from __future__ import annotations
 from cli.asking.asking import TableOutput, print_json, print_yaml, stdout
 from cli.asking.questions import Questions
 from cli.output import shown
+from cli.output.telling import show_evidence
 
 MEMBERS_MAX = 1_000
 """Members of a group on a terminal; JSON and YAML have them all."""
@@ -26,7 +27,7 @@ def describe(
     console, freshness = stdout(), questions.freshness()
     if both or state_alone:
         console.print(shown.group(group, found))
-        console.print(shown.evidence(questions.evidence(group_id)))
+        show_evidence(console, questions.evidence(group_id))
     if both or members_alone:
         least = sorted(found, key=shown.margin)
         console.print(shown.members(least[:MEMBERS_MAX], stale=freshness["stale"], verbose=verbose))

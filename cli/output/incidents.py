@@ -10,6 +10,7 @@ from rich.text import Text
 from cli.asking.asking import print_json, print_yaml, stdout
 from cli.asking.questions import Questions
 from cli.options import Folder
+from cli.output.telling import wrapped
 from kardia.story import incidents, words
 
 SHOWN_MAX = 20
@@ -40,7 +41,7 @@ def _show(console: Console, answer: dict[str, Any], where: str) -> None:
         console.print()
         console.print(Text(words.name(one["group_id"]), style="bold red" if one["evictions"] else "bold"))
         for sentence in incidents.told(one):
-            console.print(Text(f"  {sentence}"))
+            console.print(Text("  " + wrapped(console, sentence, indent=4, first=2)))
     more = len(found) - SHOWN_MAX + answer["left_off"]
     if more > 0:
         console.print(Text(f"\n{words.count(more, 'more group')}; -o json has them.", style="dim"))

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from cli.output.telling import wrapped
 from ingest.archives.found import Archives
 from kardia.locations import Folder
 from kardia.observe import ObserverSettings
@@ -188,10 +189,9 @@ def _show_next(console: Console, summary: Summary, tables: Folder, zone: str) ->
     """From when to when the logs are, in which zone their stamps were read, and what to ask now."""
     if summary.span_ms is not None:
         first, last = (words.instant(int(at_ms)) for at_ms in summary.span_ms)
-        console.print(
-            f"The logs are from {first} to {last}; stamps without a zone were read as {zone}"
-            + (" (--log-timezone is the brokers')." if zone == "UTC" else ".")
-        )
+        other = " If the brokers log in another zone, name it with --log-timezone." if zone == "UTC" else ""
+        text = f"The logs are from {first} to {last}. Stamps without a zone were read as {zone}.{other}"
+        console.print(wrapped(console, text, indent=2))
     if summary.groups:
         console.print(f"Next: kardia incident --tables {tables}")
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kardia.statuses import STATUS_SEVERITY
-from kardia.story import moving, words
+from kardia.story import moving, rebalances, words
 
 Answer = dict[str, Any]
 
@@ -47,7 +47,7 @@ def fresh(freshness: Answer) -> Text:
 
 
 REQUEST_LOG_RUNG = 5
-"""From here on everything but polls can be asked."""
+"""Level of evidence. From here on everything but polls can be asked."""
 
 
 def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False) -> RenderableType:
@@ -58,7 +58,7 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
         table.add_column("LAST REBALANCE", no_wrap=True)
     lowered = any(row["rung"] < REQUEST_LOG_RUNG for row in rows)
     if lowered:
-        table.add_column("RUNG", justify="right", no_wrap=True)
+        table.add_column("LEVEL", no_wrap=True)
     for row in rows:
         last = row["last_rebalance"]
         cells = [
@@ -66,13 +66,23 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
             _status(row["shown"], stale),
             _left(row["next_session_deadline"]),
             _left(row["next_poll_deadline"]),
-            _number(row["members"]["total"]),
+            _members(row),
             _name(row["state"]),
             _number(row["generation_id"]),
             _began(last),
         ]
-        table.add_row(*cells[: len(table.columns) - lowered], *([_number(row["rung"])] if lowered else []))
+        table.add_row(*cells[: len(table.columns) - lowered], *([_level(row["rung"])] if lowered else []))
     return Pile(table, Text("There are more; --search, --state and --limit choose.", style="dim")) if more else table
+
+
+def _members(row: Answer) -> Text:
+    """How many members a group has; where nothing is known of it, that is not none."""
+    total = row["members"]["total"]
+    return Text("?") if row["state"] == "Unknown" and not total else _number(total)
+
+
+def _level(rung: int) -> Text:
+    return Text(f"{rung}/6")
 
 
 def _began(rebalance: Answer | None) -> Text:
@@ -89,7 +99,7 @@ def groups_of_archive(rows: list[Answer], more: bool, gone_through: dict[str, An
     table.add_column("LAST REBALANCE", no_wrap=True)
     lowered = any(row["rung"] < REQUEST_LOG_RUNG for row in rows)
     if lowered:
-        table.add_column("RUNG", justify="right", no_wrap=True)
+        table.add_column("LEVEL", no_wrap=True)
     for row in rows:
         last, one = row["last_rebalance"], gone_through.get(row["group_id"])
         evicted, ends, rebalances, lasted = (
@@ -103,11 +113,11 @@ def groups_of_archive(rows: list[Answer], more: bool, gone_through: dict[str, An
             _number(ends - evicted),
             _number(rebalances),
             Text(words.span(lasted) if lasted else "-"),
-            _number(row["members"]["total"]),
+            _members(row),
             _name(row["state"]),
             _number(row["generation_id"]),
             _began(last),
-            *([_number(row["rung"])] if lowered else []),
+            *([_level(row["rung"])] if lowered else []),
         )
     return Pile(table, Text("There are more; --search, --state and --limit choose.", style="dim")) if more else table
 
@@ -122,7 +132,7 @@ def group(row: Answer, members: list[Answer] | None = None) -> RenderableType:
     if row["generation_id"] is not None:
         state += f" in {unit} {row['generation_id']}"
     if row["state_since_at_ms"] is not None:
-        state += f" since {words.instant(row['state_since_at_ms'])} ({words.name(row['state_cause'] or '')})"
+        state += f" since {words.instant(row['state_since_at_ms'])} ({words.escaped(row['state_cause'] or '')})"
     if row["state_certainty"] != "exact" and row["state"] != "Unknown":
         state += f", {words.name(row['state_certainty'])}"
     last = row["last_rebalance"]
@@ -130,15 +140,14 @@ def group(row: Answer, members: list[Answer] | None = None) -> RenderableType:
         Text.assemble("Group ", _name(row["group_id"], 200), f" of cluster {words.name(row['cluster_id'])}: {state}")
     ]
     if last is not None:
-        who = words.name(last["trigger_client_id"] or last["trigger_member_id"] or "unknown")
+        member_id = last["trigger_member_id"]
+        client_id = last["trigger_client_id"]
+        who = words.name(client_id) if client_id else words.called(member_id) if member_id else "an unknown member"
         length_ms = last["duration_ms"]
-        lasted = "of unknown length" if length_ms is None else f"{words.span(length_ms)} long"
+        lasted = "of unknown length" if length_ms is None else f"{words.took(length_ms)} long"
         lasted = "under way" if last["running"] else lasted
-        lines.append(
-            Text(
-                f"Last rebalance {words.instant(last['started_at_ms'])}, {lasted}: {words.name(last['trigger'])}, {who}"
-            )
-        )
+        began, why = words.instant(last["started_at_ms"]), rebalances.why_began(last["trigger"], who)
+        lines.append(Text(f"Last rebalance {began}, {lasted}: {why}."))
     return Pile(*lines)
 
 
@@ -148,20 +157,21 @@ def _unit_heading(spoken: Iterable[list[str]]) -> str:
     return "/".join(sorted(units, reverse=True)) or "GEN"
 
 
-def evidence(found: Answer) -> Text:
-    """On which rung of evidence a group stands, and what cannot be asked there; nothing where all can."""
+def evidence(found: Answer) -> list[str]:
+    """On which level of evidence a group stands, and what cannot be asked there; a line for each thing that lacks."""
     lacking = [one for one in found["questions"] if one["answered"] != "yes"]
     if not lacking:
-        return Text(f"Evidence: {found['read']}.", style="dim")
-    text = f"Evidence: {found['read']} (level {found['rung']} of 6)."
+        return [f"Evidence: {found['read']}."]
+    only = " only" * (found["rung"] < REQUEST_LOG_RUNG)
+    lines = [f"Evidence: {found['read']}{only} (level {found['rung']} of 6)."]
     for needs in dict.fromkeys(one["needs"] for one in lacking):
         asked = ", ".join(
             f"“{one['question']}”" + " (in part)" * (one["answered"] == "partly")
             for one in lacking
             if one["needs"] == needs
         )
-        text += f"\n{asked}: {needs}."
-    return Text(text, style="dim")
+        lines.append(f"{asked}: {needs}.")
+    return lines
 
 
 _MEMBER_HEADINGS = ("CLIENT", "STATUS", "SESSION LEFT", "POLL LEFT", "POLL SIGN", "STATIC ID")
@@ -307,10 +317,10 @@ def history(rows: list[Answer], more: bool, spoken: Sequence[str] = ()) -> Rende
         stays = row["from_state"] == row["to_state"]
         table.add_row(
             _instant(row["at_ms"]),
-            Text("the group") if row["entity"] == "group" else _name(row["member_id"], 200),
+            Text("the group") if row["entity"] == "group" else Text(words.called(row["member_id"])),
             Text("-") if stays else _name(row["from_state"]),
             Text(f"stays {words.name(row['to_state'])}") if stays else _name(row["to_state"]),
-            _name(row["cause"]),
+            Text(words.escaped(row["cause"])),
             _number(row["generation_id"]),
             _name(row["certainty"]),
         )

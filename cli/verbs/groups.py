@@ -35,6 +35,7 @@ class Sort(StrEnum):
     NAME = "name"
 
 
+LIMIT_MAX = 50_000
 _HABIT = "As in kafka-consumer-groups.sh"
 
 
@@ -47,7 +48,7 @@ def groups(
     sort: Annotated[
         Sort, typer.Option(help="Worst status first, least margin of a timeout first, or by name.")
     ] = Sort.WORST,
-    limit: Annotated[int, typer.Option(min=1, max=50_000, help="At most that many groups.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="At most that many groups.")] = 100,
     output: TableOutputOption = TableOutput.TABLE,
     names: Annotated[bool, typer.Option("--list", rich_help_panel=_HABIT, help="Only the names.")] = False,
     describe: Annotated[
@@ -75,7 +76,10 @@ def groups(
             return
         if describe or members or state_only:
             raise QuestionError("--describe, --members and --state are about one group; name it with --group.", 2)
-        rows, more = questions.groups(search, named_state(state), limit, sort.value)
+        gone_through = questions.gone_through() if output is TableOutput.TABLE and not names else None
+        # The worst of an archive are those that went through most, which is known of all together.
+        by_course = gone_through is not None and sort is Sort.WORST
+        rows, more = questions.groups(search, named_state(state), LIMIT_MAX if by_course else limit, sort.value)
         if output is TableOutput.JSON:
             print_json([row["group_id"] for row in rows] if names else rows)
         elif output is TableOutput.YAML:
@@ -85,10 +89,13 @@ def groups(
                 typer.echo(words.name(row["group_id"], 40_000))
         else:
             console, freshness = stdout(), questions.freshness()
-            gone_through = questions.gone_through()
             if gone_through is None:
                 console.print(shown.groups(rows, more, stale=freshness["stale"]))
             else:
+                if by_course:
+                    rank = {group_id: place for place, group_id in enumerate(gone_through)}
+                    rows.sort(key=lambda row: rank.get(row["group_id"], len(rank)))
+                    rows, more = rows[:limit], more or len(rows) > limit
                 console.print(shown.groups_of_archive(rows, more, gone_through))
             console.print(shown.fresh(freshness))
 

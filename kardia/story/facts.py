@@ -161,7 +161,7 @@ class Material:
             life = self.by_member.get(member_id)
             client = (life["client_id"] if life else None) or client_id
             if not client:
-                known = f"member {words.name(member_id)}"
+                known = words.called(member_id)
             elif self._lives_of_client[client] > 1:
                 known = words.told_apart(client, member_id)
             else:
@@ -169,11 +169,21 @@ class Material:
             self.names[member_id] = known
         return known
 
+    def introduced(self, member_id: str | None, client_id: str | None = None) -> str:
+        """A member with all that tells who it is, in brackets: what of its id its name does not say, library, host,
+        timeouts in force. What is not known is not told."""
+        who = self.who(member_id, client_id)
+        known = words.short_id(member_id) if member_id else ""
+        about = words.clauses(("" if known in who else known, self.identity(member_id)))
+        if not about:
+            return who
+        return f"{who[:-1]}, {about})" if who.endswith(f"({known})") else f"{who} ({about})"
+
     def identity(self, member_id: str | None) -> str:
-        """Everything that tells who a member is: ids, library, host, timeouts in force."""
+        """What is known of a member beside its name and id: static id, library, host, timeouts in force."""
         life = self.by_member.get(member_id or "")
         if life is None:
-            return f"member {words.name(member_id)}" if member_id else ""
+            return ""
         library = " ".join(
             words.name(part) for part in (life["client_software_name"], life["client_software_version"]) if part
         )
@@ -182,10 +192,9 @@ class Material:
         session_ms, rebalance_ms = life["session_timeout_ms"], life["rebalance_timeout_ms"]
         return words.clauses(
             (
-                f"member {words.name(life['member_id'])}",
                 f"static id {words.name(static)}" if static else "",
-                (library or "library not announced") + (f" at {words.name(host)}" if host else ""),
-                f"session timeout {words.span(session_ms)}" if session_ms is not None else "session timeout not known",
+                " ".join((library, f"at {words.name(host)}" if host else "")).strip(),
+                f"session timeout {words.span(session_ms)}" if session_ms is not None else "",
                 f"rebalance timeout {words.span(rebalance_ms)}" if rebalance_ms is not None else "",
             )
         )

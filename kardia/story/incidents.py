@@ -44,7 +44,7 @@ def told(one: Answer) -> list[str]:
     longest = one["longest"]
     if longest is not None and one["rebalances"]:
         which = "It" if one["rebalances"] == 1 else "The longest rebalance"
-        began, took = words.instant(longest["started_at_ms"]), words.span(longest["duration_ms"])
+        began, took = words.instant(longest["started_at_ms"]), words.took(longest["duration_ms"])
         parts.append(f"{which} began {began} and took {took}{_waited(longest)}.")
     return parts
 
@@ -53,7 +53,7 @@ _OTHER_ENDS = {
     "left": "left",
     "static_replaced": "replaced by another process",
     "group_deleted": "gone with the group",
-    "unknown": "gone, the cause is not known",
+    "unknown": "gone (cause unknown)",
 }
 """The other end causes, behind their number."""
 
@@ -67,8 +67,8 @@ def _counts(one: Answer) -> Iterator[str]:
     if one["refusals"]:
         yield words.count(one["refusals"], "refusal") + " of a static id"
     if one["rebalances"]:
-        is_sum = one["rebalances"] > 1 and one["rebalancing_ms"] is not None
-        together = f", {words.span(one['rebalancing_ms'])} in all" if is_sum else ""
+        is_sum = one["rebalances"] > 1 and one["rebalancing_ms"]  # of some, as those of epochs, it may be 0
+        together = f", {words.took(one['rebalancing_ms'])} in all" if is_sum else ""
         yield words.count(one["rebalances"], "rebalance") + together
 
 
@@ -83,11 +83,13 @@ def _lost(one: Answer) -> Iterator[str]:
 
 
 def _waited(longest: Answer) -> str:
-    if longest["waited_for"] is None or longest["waited_ms"] is None:
+    if longest["waited_for"] is None or not longest["waited_ms"]:
         return ""
     whom = {"member_id": longest["waited_for"], "client_id": longest["waited_for_client_id"]}
-    return f", waiting for {_name(whom)} ({words.span(longest['waited_ms'])})"
+    waited = words.took(longest["waited_ms"])
+    name = _name(whom)
+    return f", waiting for {name[:-1]}, {waited})" if name.endswith(")") else f", waiting for {name} ({waited})"
 
 
 def _name(row: Answer) -> str:
-    return words.told_apart(row["client_id"], row["member_id"]) if row["client_id"] else words.name(row["member_id"])
+    return words.told_apart(row["client_id"], row["member_id"]) if row["client_id"] else words.called(row["member_id"])

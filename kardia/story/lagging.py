@@ -111,7 +111,7 @@ def sentence(reason: str, partitions: list[Behind], around: Around) -> str:
     if reason == NOBODY:
         return f"Nobody is a member of the group, so nobody reads {which}."
     if reason == REBALANCE:
-        lasts = "goes on" if around.rebalancing_ms is None else f"has lasted for {words.span(around.rebalancing_ms)}"
+        lasts = "goes on" if around.rebalancing_ms is None else f"has lasted for {words.took(around.rebalancing_ms)}"
         return f"A rebalance {lasts}, and nobody reads {which}."
     if reason == UNHELD:
         many = "members" if around.members is None else words.count(around.members, "member")
@@ -125,7 +125,7 @@ def sentence(reason: str, partitions: list[Behind], around: Around) -> str:
     if reason == SLOW:
         if first.produced is None or first.window_ms is None or first.read is None:
             raise ValueError(f"{which} falls behind by counts that are not known: {first}")
-        came, span = words.count(first.produced, "record"), words.span(first.window_ms)
+        came, span = words.count(first.produced, "record"), words.took(first.window_ms)
         others = f" The same of {words.count(len(partitions) - 1, 'other')}." if len(partitions) > 1 else ""
         return (
             f"More comes than is read: in the last {span} {came} came to {words.name(first.topic)}-{first.partition}, "
@@ -137,9 +137,9 @@ def sentence(reason: str, partitions: list[Behind], around: Around) -> str:
 def time_lag(least_ms: int | None, at_ms: int | None, most_ms: int | None) -> str:
     """A time lag as it is known: a number with its bounds is said as that, a bound as a bound."""
     if at_ms is not None:
-        return words.span(at_ms)
+        return words.took(at_ms)
     if least_ms is not None and most_ms is not None:
-        return f"{words.span(least_ms)} to {words.span(most_ms)}"
+        return f"{words.took(least_ms)} to {words.took(most_ms)}"
     if least_ms is not None:
-        return f"at least {words.span(least_ms)}"
-    return "unknown" if most_ms is None else f"at most {words.span(most_ms)}"
+        return f"at least {words.took(least_ms)}"
+    return "unknown" if most_ms is None else f"at most {words.took(most_ms)}"

@@ -11,6 +11,18 @@ from kardia.story import lives, words
 from kardia.story.facts import Material, Row
 from kardia.story.lasted import has_epochs, over_unread_by_ms
 
+GONE = {
+    "session_expired": "evicted",
+    "poll_timeout": "poll timeout",
+    "left": "left",
+    "rebalance_timeout": "dropped",
+    "sync_timeout": "dropped",
+    "join_timeout": "dropped",
+    "fenced": "fenced",
+    "removed_by_admin": "removed",
+}
+"""End cause -> how it had gone, in a word."""
+
 RETURN_MAX_MS = POLL_INTERVAL_MS
 """A client that comes back later than that did not cause what came before."""
 
@@ -54,7 +66,7 @@ def _after_load(material: Material, row: Row, previous: Row | None) -> Link:
     since_ms = at_ms - LOADED_WITHIN_MS if over_ms is None else max(at_ms - LOADED_WITHIN_MS, over_ms)
     for change in reversed(material.transitions):
         if change["cause"] == "coordinator_loaded" and since_ms <= change["at_ms"] <= at_ms:
-            after = words.span(at_ms - change["at_ms"])
+            after = words.took(at_ms - change["at_ms"])
             return f" It came {after} after a coordinator had loaded the group.", ()
     return NONE
 
@@ -100,7 +112,7 @@ def _silent_since(material: Material, row: Row, previous: Row | None) -> Link:
     if sign_ms is None or sign_ms > previous["completed_at_ms"] + SAME_SILENCE_MS:
         return NONE
     waited_ms = waits.get(member_id)
-    waited = "" if waited_ms is None or waited_ms < 1_000 else f", which had waited {words.span(waited_ms)} for it"
+    waited = "" if waited_ms is None or waited_ms < 1_000 else f", which had waited {words.took(waited_ms)} for it"
     began = words.clock(previous["started_at_ms"], row["started_at_ms"])
     return f" It had given no sign of life since the rebalance of {began}{waited}.", ()
 
@@ -131,12 +143,13 @@ def _comes_back(material: Material, row: Row, earlier: list[Row]) -> Link:
     if not gone:
         return NONE
     last = max(gone, key=lambda other: int(other["ended_at_ms"]))
-    away = words.span(at_ms - last["ended_at_ms"])
+    away = words.took(at_ms - last["ended_at_ms"])
     ended = words.clock(last["ended_at_ms"], at_ms)
     who = material.who(last["member_id"])
     began_one = any(material.end_that_began(other) is last for other in earlier)
-    too = "; its end began a rebalance too" if began_one else ""
-    text = f" The same client had been {who} until {ended} ({last['end_cause']}{too}); it came back after {away}."
+    too = "; that began a rebalance too" if began_one else ""
+    how = GONE.get(last["end_cause"], "gone")
+    text = f" The same client had been {who} until {ended} ({how}{too}); it came back after {away}."
     if not life["group_instance_id"]:
         text += " (Inferred: same client.id and host.)"
     return text, (last["member_id"],)
@@ -152,7 +165,7 @@ def _second_step(row: Row, previous: Row | None) -> Link:
     if not 0 <= after_ms <= SECOND_STEP_MAX_MS:
         return NONE
     return (
-        f" It follows {words.span(after_ms)} after the one before, whose assignor is cooperative: members rejoin when "
+        f" It follows {words.took(after_ms)} after the one before, whose assignor is cooperative: members rejoin when "
         "they have given up partitions. (Inferred.)",
         (),
     )

@@ -19,26 +19,31 @@ POLL_SIGNS = {
 
 FIRST_SEEN = "first seen"
 
-_CAME = {
-    FIRST_SEEN: "was first seen: it had joined before, where nothing was read",
-    "listed": "was first named here: when it joined was not read",
-    "coordinator_loaded": "was a member already when a coordinator loaded the group: when it joined was not read",
+CAME = {
+    FIRST_SEEN: "{was} first seen here, {a} already",
+    "listed": "{was} first named here, {a} already",
+    "coordinator_loaded": "{was} {a} already when a coordinator loaded the group",
 }
 """Words for the cause of a beginning that is not that of the membership, only of what is known of it."""
+
+
+def came_by(material: Material, life: Row) -> str:
+    """What shows that it is a member: the cause of the transition, or that it was first seen."""
+    transition = material.transition(life["joined_at_ms"], "Member", life["member_id"])
+    if transition is None:
+        return FIRST_SEEN
+    is_join = transition["cause"] == "listed" and transition["at_bound_ms"]  # between two samples
+    return "joined" if is_join else str(transition["cause"])
 
 
 def joined(material: Material, life: Row) -> Sentence:
     """It became a member, or was first seen as one."""
     member_id, at_ms = life["member_id"], life["joined_at_ms"]
     transition = material.transition(at_ms, "Member", member_id)
-    who = f"{material.who(member_id)} ({material.identity(member_id)})"
+    who, cause = material.introduced(member_id), came_by(material, life)
+    text = f"{who} {CAME[cause].format(was='was', a='a member')}." if cause in CAME else f"{who} joined."
     if transition is None:
-        return Sentence(
-            at_ms, "joined", f"{who} {_CAME[FIRST_SEEN]}.", "inferred", (member_id,), evidence.of_row("members")
-        )
-    cause = transition["cause"]
-    bounded = cause == "listed" and transition["at_bound_ms"]
-    text = f"{who} joined." if bounded else f"{who} {_CAME.get(cause, 'joined')}."
+        return Sentence(at_ms, "joined", text, "inferred", (member_id,), evidence.of_row("members"))
     came = words.between("It came", at_ms, transition["at_bound_ms"])
     if transition["cause"] == "static_replaced":
         before = [
@@ -56,38 +61,43 @@ def joined(material: Material, life: Row) -> Sentence:
     return Sentence(at_ms, "joined", text, transition["certainty"], (member_id,), evidence.of(transition))
 
 
-def ended(material: Material, life: Row) -> Sentence:
-    """It stopped being a member: when, why, how that is known, and whether it had been predicted."""
+def ended(material: Material, life: Row, *, alone: bool = False) -> Sentence:
+    """It stopped being a member: why, how that is known, who broke it, and whether it had been predicted.
+
+    `alone`: no sentence about its beginning stands before it, so that this one tells who it is.
+    """
     member_id, at_ms = life["member_id"], life["ended_at_ms"]
+    client = material.identity(member_id) if alone else ""
     parts = (
         _WHY.get(life["end_cause"], _unknown)(material, life),
         words.between("It ended", at_ms, life["at_bound_ms"], life["end_cause"]),
-        unsure(life["end_cause"], life["certainty"], life["end_reason"]),
-        foretold.beforehand(material, life),
-        _poll_of_static_member(material, life),
+        unsure(life["end_cause"], life["certainty"]),
         who_broke.told(life),
+        _poll_of_static_member(material, life),
+        foretold.beforehand(material, life),
+        f"The member: {client}." if client else "",
     )
     transition = material.transition(at_ms, "Absent", member_id)
     found = evidence.of(transition) or evidence.of_row("members")
     return Sentence(at_ms, "ended", " ".join(part for part in parts if part), life["certainty"], (member_id,), found)
 
 
-def unsure(cause: str, certainty: str, reason: str | None) -> str:
+def unsure(cause: str, certainty: str) -> str:
     """Why something is not certain, in words; empty if it is."""
     if certainty == "exact":
         return ""
     if certainty == "provisional":
-        return "(This may change when an answer that is still awaited completes.)"
+        return "(This may change.)"
     if certainty == "unknown" and cause == "left":
-        return "(Not sure why: whether it was closed, or had not polled in time, nothing that was read tells.)"
+        return "(Not sure why: whether it was closed or had not polled in time was not read.)"
     if certainty == "unknown":
-        return "(Not sure: the evidence is missing.)"
+        return "(Not sure.)"
     return {
-        "session_expired": "(Inferred from silence: nothing that came later confirmed it.)",
+        "session_expired": "(Inferred from silence.)",
         "poll_timeout": "(Inferred: it gave no reason, but its last sign of a poll was as old as the interval.)",
         "left": "(Inferred: it gave no reason, and nothing points to a timeout.)",
-        "removed_by_admin": "(Inferred: another client, from another connection, asked for it.)",
-    }.get(cause, f"(Inferred{'' if reason else ': it follows from what was seen, nobody said it'}.)")
+        "removed_by_admin": "(Inferred: another client asked for it.)",
+    }.get(cause, "(Inferred.)")
 
 
 def last_heard_at_ms(material: Material, life: Row) -> int | None:
@@ -122,35 +132,44 @@ def _not_heard_again(material: Material, life: Row) -> Row | None:
     return None
 
 
+def is_after_load(material: Material, life: Row) -> bool:
+    """Whether the timer that evicted it had begun with a load of the group: it was heard before that, or, where no row
+    says when it was heard, the timer's own begin is the load."""
+    heard_ms, timeout_ms = last_heard_at_ms(material, life), life["session_timeout_ms"]
+    loaded_ms = who_broke.signs_of(life).get("loaded_at_ms")
+    if loaded_ms is None or heard_ms is None or timeout_ms is None:
+        return False
+    late_ms = life["ended_at_ms"] - heard_ms - timeout_ms
+    return bool(late_ms > LATE_MS or abs(heard_ms - loaded_ms) <= LATE_MS)
+
+
 def _session_expired(material: Material, life: Row) -> str:
     at_ms, who, timeout_ms = life["ended_at_ms"], material.who(life["member_id"]), life["session_timeout_ms"]
     heard_ms = last_heard_at_ms(material, life)
     if timeout_ms is None:
-        return f"{who} was evicted: its session expired; its session timeout is not known."
+        return f"{who} was evicted: its session expired, of a length that is not known."
+    timeout = words.span(timeout_ms)
     if heard_ms is None:
-        timeout = words.span(timeout_ms)
         return f"{who} was evicted: its session of {timeout} expired; when it was last heard was not read."
-    heard, timeout = f"It was last heard at {words.clock(heard_ms, at_ms)}", words.span(timeout_ms)
+    heard = f"last heard at {words.clock(heard_ms, at_ms)}"
     late_ms = at_ms - heard_ms - timeout_ms
-    loaded_ms = who_broke.signs_of(life).get("loaded_at_ms")
-    if loaded_ms is not None and (late_ms > LATE_MS or abs(heard_ms - loaded_ms) <= LATE_MS):
-        # Where no row says when it was heard, the instant is the timer's own begin, which is the load.
-        before = f"{heard}; its" if late_ms > LATE_MS else "Its"
+    if is_after_load(material, life):
+        loaded_ms = who_broke.signs_of(life)["loaded_at_ms"]
         # Neither is early: a timer is never, and the load may have been before the answer that showed it.
         began_ms = min(at_ms - timeout_ms, loaded_ms)
         exactly = abs(at_ms - timeout_ms - loaded_ms) <= LATE_MS
-        when = f" at {words.clock(began_ms, at_ms)}" if exactly else " after that" if late_ms > LATE_MS else ""
+        when = f" at {words.clock(began_ms, at_ms)}" if exactly else ""
+        before = f" It was {heard}." if late_ms > LATE_MS else ""
         return (
-            f"{who} was evicted: its session expired. {before} session timer of {timeout} was begun anew{when} without "
-            "it, by a coordinator that loaded the group. (Inferred from the timer.)"
+            f"{who} was evicted: a coordinator loaded the group{when}, and it did not come back within its session of "
+            f"{timeout}.{before} (Inferred from the timer.)"
         )
     if late_ms > LATE_MS:
         return (
-            f"{who} was evicted: its session expired. {heard}, so its session of {timeout} was over at "
-            f"{words.clock(heard_ms + timeout_ms, at_ms)}; the coordinator, which may have stood still, evicted it "
-            f"{words.span(late_ms)} after that."
+            f"{who} was evicted: its session of {timeout} was over at {words.clock(heard_ms + timeout_ms, at_ms)} "
+            f"({heard}). The coordinator, which may have stood still, evicted it {words.took(late_ms)} later."
         )
-    return f"{who} was evicted: its session expired. {heard} and then silent for its session timeout of {timeout}."
+    return f"{who} was evicted: its session of {timeout} expired ({heard})."
 
 
 def _poll_timeout(material: Material, life: Row) -> str:
@@ -167,7 +186,7 @@ def _last_poll(material: Material, life: Row) -> str:
         if row["member_id"] == life["member_id"] and row["last_poll_at_ms"] is not None and row["at_ms"] <= at_ms:
             sign = POLL_SIGNS.get(row["poll_evidence"], "nothing")
             bound_ms = row["poll_error_bound_ms"]
-            bound = f"; the poll was at most {words.span(bound_ms)} earlier" if bound_ms else ""
+            bound = f", the poll at most {words.took(bound_ms)} earlier" if bound_ms else ""
             known_ms = interval_ms if row["poll_interval_ms"] is None else row["poll_interval_ms"]
             interval = "not known" if known_ms is None else words.span(known_ms)
             return (
@@ -316,7 +335,7 @@ def _unknown(material: Material, life: Row) -> str:
         return f"{material.who(life['member_id'])} is no longer a member: it {GONE_REASON}."
     if life["end_reason"] == TAKEN_REASON:
         return f"{material.who(life['member_id'])} is no longer a member: {TAKEN_REASON}."
-    return f"{material.who(life['member_id'])} is no longer a member; why cannot be told from what was read."
+    return f"{material.who(life['member_id'])} is no longer a member; why was not read."
 
 
 _WHY = {

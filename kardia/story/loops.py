@@ -66,8 +66,8 @@ def sentence(material: Material, loop: Loop) -> Sentence:
     members = tuple(dict.fromkeys(row["trigger_member_id"] for row in rows))
     called = _client(material, rows[0]) or members[0]
     text = (
-        f"A loop: {words.name(called)} began {len(rows)} rebalances in {words.span(lasted_ms)}, one each "
-        f"{words.span(lasted_ms / (len(rows) - 1))}: {times}. Look at the log of that client: each is its own doing."
+        f"A loop: {words.name(called)} began {len(rows)} rebalances in {words.took(lasted_ms)}, one each "
+        f"{words.took(lasted_ms / (len(rows) - 1))}: {times}. Look at the log of that client: each is its own doing."
     )
     return Sentence(loop.from_ms, "context", text, "inferred", members, evidence.of_row("rebalances"))
 

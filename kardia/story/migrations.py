@@ -117,7 +117,7 @@ def _behind(material: Material, lives: list[Row], to_ms: int) -> list[Sentence]:
     for row in classic:
         software = "/".join(str(row[part] or "") for part in ("client_software_name", "client_software_version"))
         can, library = support_of(software.strip("/"), row["client_id"] or "")
-        who = f"{material.who(row['member_id'])} ({material.identity(row['member_id'])})"
+        who = material.introduced(row["member_id"])
         if can in (Support.YES, Support.ASKED):
             text, sure = "stayed with the classic protocol, though its client can speak the consumer protocol.", "exact"
         elif can is Support.UNKNOWN:

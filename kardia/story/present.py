@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from kardia.rungs import NEEDS_REQUESTS_REASON
 from kardia.statuses import UNSEEN, shown
 from kardia.story import evidence, foretold, lives, moving, spoken, words
 from kardia.story.facts import Material, Row, Sentence
@@ -46,8 +47,7 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     if ahead is not None:
         text = (
             f"The group was {words.name(ahead['group_state'])}{generation} since {words.clock(_seen_by(ahead), at_ms)} "
-            f"or before{who}. Who began the rebalance is known when it is over: a JoinGroup is logged with its "
-            f"answer.{waits}"
+            f"or before{who}. Who began the rebalance is known when it is over.{waits}"
         )
         return Sentence(at_ms, kind, text, "provisional", member_ids)
     since = words.clock(last["at_ms"], at_ms)
@@ -157,7 +157,7 @@ def _under_way(material: Material, at_ms: int) -> str:
         if unread_ms is not None:
             began, by = words.clock(row["started_at_ms"], at_ms), words.clock(unread_ms, at_ms)
             return f" The rebalance that began at {began} was over by {by}: when was not read."
-        lasted = "at least " * began_unseen(row) + words.span(at_ms - row["started_at_ms"])
+        lasted = "at least " * began_unseen(row) + words.took(at_ms - row["started_at_ms"])
         if over_ms is None:
             return f" A rebalance had been under way for {lasted}.{waited(material, row)}"
         awaited = [
@@ -167,7 +167,7 @@ def _under_way(material: Material, at_ms: int) -> str:
         ]
         still = f" and waited for {words.listing(awaited)}" if awaited else ""
         known = f" (known from {words.clock(row['known_at_ms'], at_ms)} on)" if row["known_at_ms"] > at_ms else ""
-        left = words.span(over_ms - at_ms)
+        left = words.took(over_ms - at_ms)
         return f" A rebalance had been under way for {lasted}{still}; it was over {left} later{known}."
     return ""
 
@@ -260,8 +260,8 @@ def _warnings(material: Material, at_ms: int, members: Collection[str] | None) -
             text += f"{words.clock(row['deadline_at_ms'], at_ms)} ({left}), said since "
         text += f"{words.clock(row['predicted_at_ms'], at_ms)}."
         if over_ms is not None:
-            became = {"came_true": "It struck", "averted": "It did not strike, which showed"}
-            text += f" {became.get(row['outcome'], 'It lost its evidence')} at {words.clock(over_ms, at_ms)}."
+            became = {"came_true": "It struck", "averted": "It did not strike: that was known"}
+            text += f" {became.get(row['outcome'], 'How that ended was not read')} at {words.clock(over_ms, at_ms)}."
         found.append(
             Sentence(at_ms, "deadline", text, row["certainty"], (row["member_id"],), evidence.of_row("predictions"))
         )
@@ -280,7 +280,13 @@ def _deadlines(material: Material, at_ms: int, members: Collection[str] | None, 
         and row["at_ms"] <= base_ms
     ]
     rows.sort(key=lambda row: _least(row))
-    found = [_deadline(material, row, base_ms) for row in rows[:MEMBERS_MAX]]
+    found = [_deadline(material, row, base_ms) for row in rows[:MEMBERS_MAX] if not _needs_requests(row)]
+    needing = [row for row in rows if _needs_requests(row)]
+    if needing:
+        who = words.listing([material.who(row["member_id"], row["client_id"]) for row in needing])
+        text = f"{who}: no deadline is known; that needs the request log of the broker."
+        ids = tuple(row["member_id"] for row in needing)
+        found.append(Sentence(base_ms, "deadline", text, "unknown", ids, evidence.of_row("health")))
     if len(rows) > MEMBERS_MAX:
         text = f"{len(rows) - MEMBERS_MAX} more members have a wider margin."
         found.append(Sentence(at_ms, "limit", text))
@@ -300,33 +306,36 @@ def _deadline(material: Material, row: Row, base_ms: int) -> Sentence:
         timeout = f" of {words.span(row['session_timeout_ms'])}" if row["session_timeout_ms"] is not None else ""
         later = _or_later(row, "session", base_ms)
         parts.append(
-            f"last heard at {words.clock(row['last_heard_at_ms'], base_ms)}{later}, its session is over at "
-            f"{words.clock(row['session_deadline_at_ms'], base_ms)}{later} unless it is heard "
-            f"({_left(row['session_deadline_at_ms'] - base_ms, timeout, least=bool(later))})"
+            f"its session ends at {words.clock(row['session_deadline_at_ms'], base_ms)}{later} "
+            f"({_left(row['session_deadline_at_ms'] - base_ms, timeout, least=bool(later))}; "
+            f"last heard at {words.clock(row['last_heard_at_ms'], base_ms)}{later})"
         )
     elif _has_no_length(row):
         later = _or_later(row, "session", base_ms)
         parts.append(f"last heard at {words.clock(row['last_heard_at_ms'], base_ms)}{later}, and {foretold.NO_LENGTH}")
     if row["poll_deadline_at_ms"] is not None and row["last_poll_at_ms"] is not None:
         sign = lives.POLL_SIGNS.get(row["poll_evidence"], "nothing")
-        bound = f", the poll at most {words.span(row['poll_error_bound_ms'])} earlier" * bool(
-            row["poll_error_bound_ms"]
-        )
+        bound_ms = row["poll_error_bound_ms"]
+        bound = f", the poll at most {words.took(bound_ms)} earlier" if bound_ms else ""
         interval = f" of {words.span(row['poll_interval_ms'])}" if row["poll_interval_ms"] is not None else ""
         later = _or_later(row, "poll", base_ms)
         parts.append(
-            f"last sign of a poll at {words.clock(row['last_poll_at_ms'], base_ms)}{later} ({sign}{bound}), its poll "
-            f"interval is over at {words.clock(row['poll_deadline_at_ms'], base_ms)}{later} unless it polls "
-            f"({_left(row['poll_deadline_at_ms'] - base_ms, interval, least=bool(later))})"
+            f"its poll interval ends at {words.clock(row['poll_deadline_at_ms'], base_ms)}{later} "
+            f"({_left(row['poll_deadline_at_ms'] - base_ms, interval, least=bool(later))}; "
+            f"last sign of a poll: {sign} at {words.clock(row['last_poll_at_ms'], base_ms)}{later}{bound})"
         )
     if row.get("polling") == "stalled":
         parts.append("its heartbeats go on, but its application takes nothing: it does not poll")
     known = "; ".join(parts) or "no deadline is known"
     reasons = [words.quoted(reason) for reason in row["reasons"] or ()]
     status = "" if row["status"] == "ok" else f" Status {words.name(row['status'])}: {words.listing(reasons)}."
-    sampled = f" (Seen at {words.clock(row['at_ms'], base_ms)}.)" if row["at_ms"] != base_ms else ""
-    text = f"{material.who(row['member_id'], row['client_id'])}: {known}.{status}{sampled}"
+    text = f"{material.who(row['member_id'], row['client_id'])}: {known}.{status}"
     return Sentence(base_ms, "deadline", text, row["certainty"], (row["member_id"],), evidence.of_row("health"))
+
+
+def _needs_requests(row: Row) -> bool:
+    """Whether nothing that is read tells when it was heard."""
+    return NEEDS_REQUESTS_REASON in (row["reasons"] or ())
 
 
 def _has_no_length(row: Row) -> bool:
@@ -361,12 +370,12 @@ def limits(material: Material, asked_ms: int | None) -> list[Sentence]:
             f"The logs of this cluster had {words.count(material.gaps, 'gap')}: silence in a gap says nothing."
         )
     if material.rejected:
-        lines = words.count(material.rejected, "line")
-        found.append(f"{lines} could not be read, and what they say is missing here: `kardia rejected` shows why.")
+        lines, it_says = words.count(material.rejected, "line"), "it says" if material.rejected == 1 else "they say"
+        found.append(f"{lines} could not be read; what {it_says} is missing here. `kardia rejected` shows why.")
     if material.whole_from_ms is not None:
         found.append(
-            f"What was before {words.instant(material.whole_from_ms)} was not read, because there is too much of it: "
-            "name a narrower time to see it."
+            f"What was before {words.instant(material.whole_from_ms)} is left out: it is too much. Name a narrower "
+            "time to see it."
         )
     return [Sentence(at_ms, "limit", text, "exact") for text in found]
 
@@ -383,5 +392,5 @@ def _or_later(row: Row, kind: str, base_ms: int) -> str:
 
 def _left(left_ms: int, of: str = "", *, least: bool = False) -> str:
     if left_ms >= 0:
-        return f"{'at least ' if least else ''}{words.span(left_ms)} left{of}"
-    return "how much is left is not known" if least else f"passed {words.span(-left_ms)} before{of}"
+        return f"{'at least ' if least else ''}{words.took(left_ms)} left{of}"
+    return "how much is left is not known" if least else f"over for {words.took(-left_ms)}"

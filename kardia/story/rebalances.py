@@ -12,7 +12,7 @@ SECOND_JOIN = ("need to re-join with the given member-id", "rebalance failed due
 _BEGAN = {
     "member_joined": "{who} joined",
     "member_left": "{who} left",
-    "poll_timeout": "{who} gave up its membership, because its application had not polled in time",
+    "poll_timeout": "the application of {who} had not polled in time",
     "session_expired": "the session of {who} expired",
     "pending_expired": "{who} had been given a member id and never joined with it",
     "rebalance_timeout": "{who} had not rejoined in time and was dropped",
@@ -25,9 +25,14 @@ _BEGAN = {
     "over_capacity": "the group was loaded with more members than group.max.size allows, and was asked to rebalance",
     "coordinator_loaded": "another coordinator took the group over",
     "topic_metadata": "the topics changed",
-    "unknown": "something that cannot be told from what was read",
+    "unknown": "what began it was not read",
 }
 """Words for every trigger of `kardia.tables.TRIGGERS`; a test compares the two lists."""
+
+
+def why_began(trigger: str, who: str) -> str:
+    """What began a rebalance, in a few words, where nothing else is known of it."""
+    return _BEGAN.get(trigger, "{who}: " + words.name(trigger)).format(who=who)
 
 
 def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
@@ -36,12 +41,10 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     `alone`: no sentence about the trigger member stands beside it, so that this one tells who it is.
     """
     at_ms, member_id = row["started_at_ms"], row["trigger_member_id"]
-    who = material.who(member_id, row["trigger_client_id"])
-    if alone and member_id:
-        who = f"{who} ({material.identity(member_id)})"
+    is_told = material.end_that_began(row) is not None  # by the sentence about that end
+    who = (material.introduced if alone else material.who)(member_id, row["trigger_client_id"])
     trigger = _words_of(material, row).format(who=who)
     given = row["reason"]
-    is_told = material.end_that_began(row) is not None  # by the sentence about that end
     is_reason = given and not given.startswith(SECOND_JOIN) and not is_told
     # Without a trigger it is the coordinator's reason for it, else what the client said.
     whose = "The coordinator's words" if row["trigger"] == "unknown" else "Its own words"
@@ -60,7 +63,7 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     doubt = _unsure(row["trigger"], certainty)
     text = f"A rebalance began ({was}): {trigger}.{reason}{bounds}{doubt}{link}"
     if lasted.began_unseen(row):
-        text = f"A rebalance was under way ({was}): when it had begun, and by what, was not read.{reason}{link}"
+        text = f"A rebalance was under way ({was}); when and by what it had begun was not read.{reason}{link}"
     members = tuple(dict.fromkeys([*([member_id] if member_id else []), *linked]))
     return Sentence(at_ms, "rebalance_began", text, certainty, members, found)
 
@@ -91,16 +94,16 @@ def ended(material: Material, row: Row) -> Sentence | None:
         return Sentence(at_ms, "rebalance_ended", text, sure, member_ids, found)
     many = row["members_after"]
     if has_epochs(row):
-        came = "members" if many is None else words.count(many, "member")
+        came = "" if many is None else f" Epoch {row['generation_after']}: {words.count(many, 'member')}."
         text = (
-            f"The rebalance took {words.span(at_ms - began_ms)}: {came} had come to epoch "
-            f"{row['generation_after']}.{lasted.waited(material, row)}{_moved(row)}"
+            f"The rebalance took {words.took(at_ms - began_ms)}{_slowest(material, row)}.{lasted.gone(material, row)}"
+            f"{came}{_moved(row)}"
         )
         return Sentence(at_ms, "rebalance_ended", text, row["certainty"], member_ids, evidence.of_row("rebalances"))
-    with_members = "" if many is None else f" with {words.count(many, 'member')}"
+    about = words.clauses(("" if many is None else words.count(many, "member"), *_chosen(material, row)))
     text = (
-        f"The rebalance {lasted.length(row)}: generation {row['generation_after']}{with_members}"
-        f"{_chosen(material, row)}.{lasted.waited(material, row)}{lasted.cost(row)}{_slow(row)}"
+        f"The rebalance {lasted.length(row)}{_slowest(material, row)}.{lasted.gone(material, row)}{lasted.cost(row)}"
+        f"{_slow(row)} Generation {row['generation_after']}{f': {about}' if about else ' began'}."
     )
     completing = None if joined_ms is None else material.transition(joined_ms, "CompletingRebalance")
     found = evidence.of(completing, _after(material, "Stable", at_ms)) or evidence.of_row("rebalances")
@@ -118,19 +121,26 @@ def _moved(row: Row) -> str:
     moved, lost_s = row["partitions_moved"], row["partition_seconds_lost"]
     if not moved:
         return ""
-    lost = f"; nobody had them for {words.span(lost_s * 1_000)} in sum" if lost_s else ""
-    return f" {words.count(moved, spoken.piece(row['protocol']))} came to another member{lost}."
+    of_all = "it" if moved == 1 else "them"
+    lost = f"; nobody had {of_all} for {words.took(lost_s * 1_000)}{' in sum' * (moved > 1)}" if lost_s else ""
+    return f" {words.count(moved, spoken.piece(row['protocol']))} moved{lost}."
 
 
 def _slow(row: Row) -> str:
     slow_ms = row["broker_slow_ms"]
-    return f" The broker took up to {words.span(slow_ms)} for a request meanwhile." if slow_ms else ""
+    return f" The broker took up to {words.took(slow_ms)} for a request meanwhile." if slow_ms else ""
 
 
-def _chosen(material: Material, row: Row) -> str:
+def _slowest(material: Material, row: Row) -> str:
+    """Whom a rebalance waited for, behind how long it took."""
+    slow = lasted.slow(material, row)
+    return f"; {slow}" if slow else ""
+
+
+def _chosen(material: Material, row: Row) -> tuple[str, str]:
     leader, assignor = row["leader_member_id"], row["protocol_name"]
-    chosen = f", leader {material.who(leader)}" if leader else ""
-    return chosen + (f", assignor {words.name(assignor)}" if assignor else "")
+    chosen = f"leader {material.who(leader)}" if leader else ""
+    return chosen, f"assignor {words.name(assignor)}" if assignor else ""
 
 
 def _without_assignment(material: Material, row: Row) -> Sentence | None:
@@ -146,7 +156,7 @@ def _without_assignment(material: Material, row: Row) -> Sentence | None:
     if not later:
         return None
     next_ms = words.clock(later[0]["started_at_ms"], at_ms)
-    took = "" if lasted.began_unseen(row) else f" after {words.span(at_ms - row['started_at_ms'])}"
+    took = "" if lasted.began_unseen(row) else f" after {words.took(at_ms - row['started_at_ms'])}"
     if later[0]["generation_before"] != number:
         what = f"what came of it was not read; the next rebalance that was read began at {next_ms}"
     else:
@@ -168,10 +178,7 @@ def _unsure(trigger: str, certainty: str) -> str:
         return ""  # that it left was said; what is not sure is why, and the sentence about its end says so
     if certainty == "provisional" and trigger == "topic_metadata":
         return " (Concluded: nobody was seen to come, go or ask for other topics.)"
-    return {
-        "inferred": " (Inferred: it follows from what was seen, nobody said it.)",
-        "provisional": " (This may change when an answer that is still awaited completes.)",
-    }.get(certainty, " (Not sure: the evidence is missing.)")
+    return {"inferred": " (Inferred.)", "provisional": " (This may change.)"}.get(certainty, " (Not sure.)")
 
 
 def _after(material: Material, to_state: str, at_ms: int) -> Row | None:

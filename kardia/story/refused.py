@@ -35,9 +35,10 @@ def _static_id_in_use(material: Material, rows: list[Row]) -> Sentence:
     ]
     life = material.life_at(owner_id, first["at_ms"])
     static = words.name((life["group_instance_id"] if life else None) or "")
-    who = words.listing([f"member {words.name(one)}" for one in dict.fromkeys(asked)]) or "somebody"
+    who = words.listing([words.called(one) for one in dict.fromkeys(asked)]) or "somebody"
+    were = "were" if len(set(asked)) > 1 else "was"
     text = (
-        f"{who} asked to join with static id {static} and was refused {_often(rows)} (UNRELEASED_INSTANCE_ID): "
+        f"{who} asked to join with static id {static} and {were} refused {_often(rows)} (UNRELEASED_INSTANCE_ID): "
         f"{material.who(owner_id)} still had it.{_freed(material, life, last)}"
     )
     return Sentence(first["at_ms"], "context", text, first["certainty"], (owner_id, *asked), evidence.of(first))

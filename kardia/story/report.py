@@ -27,7 +27,7 @@ def markdown(answer: Answer) -> str:
                 f"cluster  {words.name(answer['group']['cluster_id'])}",
                 f"from     {words.instant(answer['from_ms'])}",
                 f"to       {words.instant(answer['to_ms'])}",
-                f"tables   complete up to {'nothing yet' if reached_ms is None else words.instant(reached_ms)}",
+                f"read to  {'nothing yet' if reached_ms is None else words.instant(reached_ms)}",
             ]
         ),
         "## Evidence",
@@ -37,9 +37,7 @@ def markdown(answer: Answer) -> str:
         "## Causes",
         _block(_causes(answer["causes"])),
         "## Evictions",
-        _block(
-            _table(("ended", "member", "client", "host", "cause", "certainty"), map(_eviction, answer["evictions"]))
-        ),
+        _block(_table(("ended", "member", "host", "cause", "certainty"), map(_eviction, answer["evictions"]))),
         "## Rebalances",
         _block(
             _table(
@@ -58,7 +56,12 @@ def markdown(answer: Answer) -> str:
         "## Deadlines that were predicted",
         _block(_table(("said", "deadline", "kind", "member", "outcome"), map(_prediction, answer["predictions"]))),
         "## Settings in force",
-        _block(_table(("member", "static id", "library", "session", "rebalance"), map(_settings, answer["settings"]))),
+        _block(
+            _table(
+                ("member", "static id", "library", "session", "rebalance", "member id"),
+                map(_settings, answer["settings"]),
+            )
+        ),
         *_migration(answer.get("migration")),
         "## Findings about the settings",
         _block(f"{one['severity']}: {one['text']} {one['advice']}" for one in answer["lint"]),
@@ -90,7 +93,7 @@ def _sentences(found: Iterable[Answer]) -> list[str]:
 
 def _evidence(found: Answer) -> str:
     """What was read, and what it leaves open: our own words, so they stand outside of a block."""
-    parts = [f"Evidence now: {found['read']} (level {found['rung']} of 6)."]
+    parts = [f"Evidence: {found['read']} (level {found['rung']} of 6)."]
     parts += [
         f"“{one['question']}” {'in part' if one['answered'] == 'partly' else 'cannot be answered'}: {one['needs']}."
         for one in found["questions"]
@@ -102,8 +105,7 @@ def _evidence(found: Answer) -> str:
 def _eviction(row: Answer) -> tuple[str, ...]:
     return (
         words.instant(row["ended_at_ms"]),
-        words.name(row["member_id"]),
-        _name(row["client_id"]),
+        _member(row["member_id"], row["client_id"]),
         _name(row["client_host"]),
         row["end_cause"],
         row["certainty"],
@@ -117,9 +119,9 @@ def _rebalance(row: Answer) -> tuple[str, ...]:
         words.instant(row["started_at_ms"]),
         "under way" if row["running"] else "not read" if row["duration_ms"] is None else words.span(row["duration_ms"]),
         row["trigger"],
-        _name(row["trigger_member_id"]),
+        _member(row["trigger_member_id"], row["trigger_client_id"]),
         f"{row['generation_before']} to {'?' if row['generation_after'] is None else row['generation_after']}",
-        f"{words.name(waited['member_id'])} ({words.span(waited['waited_ms'])})" if waited else "-",
+        f"{_member(waited['member_id'], waited['client_id'])}: {words.span(waited['waited_ms'])}" if waited else "-",
         words.instant(row["caused_by_started_at_ms"]) if row["caused_by_started_at_ms"] is not None else "-",
     )
 
@@ -129,19 +131,20 @@ def _prediction(row: Answer) -> tuple[str, ...]:
         words.instant(row["predicted_at_ms"]),
         words.instant(row["deadline_at_ms"]) if row["deadline_at_ms"] is not None else "-",
         row["kind"],
-        words.name(row["member_id"]),
-        row["outcome"],
+        _member(row["member_id"], row["client_id"]),
+        row["outcome"].replace("_", " "),
     )
 
 
 def _settings(row: Answer) -> tuple[str, ...]:
     library = " ".join(_name(row[part]) for part in ("client_software_name", "client_software_version") if row[part])
     return (
-        words.name(row["member_id"]),
+        _member(row["member_id"], row["client_id"]),
         _name(row["group_instance_id"]),
         library or "-",
         _span(row["session_timeout_ms"]),
         _span(row["rebalance_timeout_ms"]),
+        words.name(row["member_id"]),
     )
 
 
@@ -155,6 +158,13 @@ def _causes(causes: Answer) -> list[str]:
 
 def _unsure(certainty: str) -> str:
     return "" if certainty == "exact" else f" [{certainty}]"
+
+
+def _member(member_id: str | None, client_id: str | None) -> str:
+    """A member as everywhere; the settings have its whole id."""
+    if not member_id:
+        return _name(client_id)
+    return words.told_apart(client_id, member_id) if client_id else words.called(member_id)
 
 
 def _name(text: str | None) -> str:

@@ -28,15 +28,15 @@ def found(material: Material) -> list[RollOut]:
 def sentence(material: Material, one: RollOut) -> Sentence:
     """The whole of it, at its beginning."""
     rows = [row for row in material.rebalances if is_step(one, row)]
-    lasted = words.span(one.to_ms - one.from_ms)
+    lasted = words.took(one.to_ms - one.from_ms)
     longest_ms = max(step.completed_at_ms - step.started_at_ms for step in one.steps)
     lost_s = sum(row["member_seconds_lost"] for row in rows if row["member_seconds_lost"] is not None)
-    cost = f" Members waited for partitions, {words.span(lost_s * 1_000)} in sum." if lost_s else ""
+    cost = f" Members had no partitions for {words.took(lost_s * 1_000)} in sum." if lost_s else ""
     text = (
-        f"A rolling restart, as a roll-out makes it, took {lasted}: {words.count(len(one.gone), 'member')} of before "
-        f"left by themselves ({_names(material, one.gone)}), and {words.count(len(one.came), 'member')} came in their "
-        f"place ({_names(material, one.came)}) and stayed. It took {words.count(len(one.steps), 'rebalance')}, the "
-        f"longest {words.span(longest_ms)}.{cost} Nobody was evicted. (Inferred. Ask about one of them for the steps.)"
+        f"A rolling restart took {lasted} and {words.count(len(one.steps), 'rebalance')}, the longest "
+        f"{words.took(longest_ms)}. {words.count(len(one.gone), 'member')} left ({_names(material, one.gone)}), and "
+        f"{words.count(len(one.came), 'member')} came in their place ({_names(material, one.came)}) and stayed. Nobody "
+        f"was evicted.{cost} (Inferred. Ask about one of them for the steps.)"
     )
     whom = one.gone + one.came
     return Sentence(one.from_ms, "rebalance_ended", text, "inferred", whom, evidence.of_row("rebalances"))

@@ -19,6 +19,7 @@ from kardia.story import (
     rebalances,
     refused,
     rolled,
+    together,
     under_way,
     words,
 )
@@ -125,6 +126,7 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     gone = [life for life in material.lives if life["end_cause"] in EVICTION_CAUSES and life["ended_at_ms"] <= until_ms]
     told = _last_turn(material, begun, gone)
     told += _around(material, told, until_ms)
+    told = list(dict.fromkeys(told))
     if not told:
         text = "Nothing to explain: no rebalance and no eviction is known up to this instant."
         told = [Sentence(shown_at_ms, "limit", text, "unknown")]
@@ -149,9 +151,11 @@ def _last_turn(material: Material, begun: list[Row], gone: list[Row]) -> list[Se
         return []
     around = [row for row in begun if _spans(row, evicted["ended_at_ms"])]
     since_ms = max((row["started_at_ms"] for row in begun), default=evicted["ended_at_ms"] - TOGETHER_MS)
-    together = [life for life in gone if life["ended_at_ms"] >= since_ms]
-    ends = [lives.ended(material, life) for life in sorted(together, key=_over_at)[-AROUND_MAX:]]
-    return [*(_turn(material, around[-1]) if around else ()), *ends]
+    all_ended = [life for life in gone if life["ended_at_ms"] >= since_ms]
+    turn = _turn(material, around[-1]) if around else []
+    began = material.end_that_began(around[-1]) if around else None
+    ends = together.ended(material, [life for life in all_ended if life is not began], alone=True)
+    return [*turn, *ends[-AROUND_MAX:]]
 
 
 AROUND_MS = 1_800_000
@@ -216,8 +220,8 @@ def _chain(material: Material, begun: list[Row]) -> list[Sentence]:
 def _turn(material: Material, row: Row) -> list[Sentence]:
     """A rebalance with the end or the beginning of a membership that began it."""
     life = material.end_that_began(row)
-    told = [] if life is None else [lives.ended(material, life)]
-    told.append(rebalances.began(material, row, alone=True))
+    told = [] if life is None else [lives.ended(material, life, alone=True)]
+    told.append(rebalances.began(material, row, alone=life is None))
     over = rebalances.ended(material, row)
     return [*told, over] if over is not None else told
 
@@ -228,12 +232,16 @@ def _all(material: Material, members: Collection[str] | None, from_ms: int | Non
     def about(*sentences: Sentence) -> bool:
         return members is None or any(member in members for one in sentences for member in one.member_ids)
 
-    told = [one for one in foretold.sentences(material) if about(one)]
+    told = foretold.sentences(material, members)
     told += [one for row in material.disagreements if about(one := disagreements.sentence(material, row))]
     whole = rolled.found(material) if members is None else []
     told += [_from(rolled.sentence(material, one), from_ms, one.to_ms) for one in whole]
-    pairs = [_of_life(material, whole, life) for life in material.lives]
-    pairs += [
+    asked = [life for life in material.lives if members is None or life["member_id"] in members]
+    begun = [life for life in asked if not _is_rolled(whole, life, "joined_at_ms")]
+    over = [life for life in asked if life["ended_at_ms"] is not None]
+    told += together.joined(material, [life for life in begun if not _is_known_by_its_end(material, life)])
+    told += together.ended(material, [life for life in over if not _is_rolled(whole, life, "ended_at_ms")])
+    pairs = [
         _of_rebalance(material, row, from_ms)
         for row in material.rebalances
         if not any(rolled.is_step(one, row) for one in whole)
@@ -245,7 +253,7 @@ def _all(material: Material, members: Collection[str] | None, from_ms: int | Non
     if members is None:
         changes = [row for row in _of_the_group(material) if row["cause"] in _CHANGES or row["cause"] == "sampled"]
         told += map(_change_of, changes)
-    return _in_order(told)
+    return _in_order(list(dict.fromkeys(told)))
 
 
 def _of_the_group(material: Material) -> list[Row]:
@@ -278,12 +286,9 @@ def _change(row: Row) -> str:
     return f"{text} {changed}" if changed else text
 
 
-def _of_life(material: Material, whole: list[RollOut], life: Row) -> list[Sentence]:
-    """The beginning and the end of a membership, where no roll-out tells of them."""
-    pair = [] if _is_rolled(whole, life, "joined_at_ms") else [lives.joined(material, life)]
-    if life["ended_at_ms"] is not None and not _is_rolled(whole, life, "ended_at_ms"):
-        pair.append(lives.ended(material, life))
-    return pair
+def _is_known_by_its_end(material: Material, life: Row) -> bool:
+    """Whether all that is known of a membership is its end: that it had begun before goes without saying."""
+    return life["ended_at_ms"] == life["joined_at_ms"] and lives.came_by(material, life) == lives.FIRST_SEEN
 
 
 def _of_rebalance(material: Material, row: Row, from_ms: int | None) -> list[Sentence]:

@@ -21,6 +21,37 @@ def told(life: Row) -> str:
     return "".join((verdict, sure, _broker(fault, signs), _back(fault, signs, at_ms)))
 
 
+def of_several(some: list[Row]) -> str:
+    """The same about several lives with one fault, as far as it is the same of all."""
+    fault = some[0].get("fault")
+    if not fault:
+        return ""
+    merged: dict[str, int] = {}
+    for life in some:
+        for key, value in signs_of(life).items():
+            merged[key] = max(value, merged.get(key, value))
+    at_ms = int(some[-1]["ended_at_ms"])
+    verdict = _OF_SEVERAL.get(fault) or _VERDICTS.get(fault, _unknown)(some[0], merged, at_ms)
+    sure = {"inferred": " (Inferred.)", "provisional": " (This may change.)"}.get(some[0]["fault_certainty"] or "", "")
+    lived = fault != "connection_lost" and all("back_at_ms" in signs_of(life) for life in some)
+    back = " They came back under their old ids: their processes had lived." if lived else ""
+    return verdict + (sure if some[0]["certainty"] == "exact" else "") + back
+
+
+_OF_SEVERAL = {
+    "client_silent": "Who broke it: the clients, which sent nothing any more.",
+    "host_silent": "Who broke it: their processes, their machine, or the way to it; all there fell silent at once.",
+    "heartbeats_stopped": "Who broke it: the clients' heartbeats, or their connections to the coordinator; their "
+    "fetches went on.",
+    "connection_lost": "Who broke it: the connections to the coordinator were lost; they came back over others.",
+    "application": "Who broke it: the applications.",
+    "broker_slow": "Who broke it: the broker, which did not answer in time.",
+    "coordinator_moved": "Who broke it: a move; a coordinator loaded the group, and the clients, which lived, sent it "
+    "nothing.",
+}
+"""Faults of which the sentence about one member says "it"; what is not known has the same reasons for all."""
+
+
 def signs_of(life: Row) -> dict[str, int]:
     """Key -> number of a life's signs; what is not one is left out."""
     found = {}
@@ -70,10 +101,18 @@ def _connection_lost(_life: Row, signs: dict[str, int], at_ms: int) -> str:
 
 def _application(life: Row, signs: dict[str, int], at_ms: int) -> str:
     heard = f"; its heartbeats went on until {_clock(signs, 'heard_at_ms', at_ms)}" if "heard_at_ms" in signs else ""
-    what = "did not poll in time" if life["end_cause"] in ("session_expired", "poll_timeout") else "did not rejoin"
-    if life["end_cause"] == "rebalance_timeout" and spoken.has_epochs(life["protocol"]):
-        what = f"did not give up its {spoken.piece(life['protocol'])}s"
-    return f"Who broke it: the application, which {what}{heard}."
+    return f"Who broke it: the application{_failed(life)}{heard}."
+
+
+def _failed(life: Row) -> str:
+    """What an application did not do in time, where the sentence about the end has not said it."""
+    if life["end_cause"] == "poll_timeout":
+        return ""
+    if life["end_cause"] == "rebalance_timeout":
+        piece = spoken.piece(life["protocol"])
+        did = f"give up {piece}s" if spoken.has_epochs(life["protocol"]) else "rejoin"
+        return f", which did not {did}"
+    return ", which did not poll in time"
 
 
 def _broker_slow(_life: Row, signs: dict[str, int], at_ms: int) -> str:
@@ -84,10 +123,10 @@ def _broker_slow(_life: Row, signs: dict[str, int], at_ms: int) -> str:
         )
     if "throttle_ms" in signs:
         return (
-            f"Who broke it: a quota of the broker, which muted its connection for {words.span(signs['throttle_ms'])}."
+            f"Who broke it: a quota of the broker, which muted its connection for {words.took(signs['throttle_ms'])}."
         )
     return (
-        f"Who broke it: the broker; it took up to {words.span(signs.get('broker_ms', 0))} for a request{_parts(signs)}."
+        f"Who broke it: the broker; it took up to {words.took(signs.get('broker_ms', 0))} for a request{_parts(signs)}."
     )
 
 
@@ -99,19 +138,20 @@ def _coordinator_moved(_life: Row, signs: dict[str, int], at_ms: int) -> str:
     )
 
 
-def _unknown(life: Row, signs: dict[str, int], at_ms: int) -> str:
+def _unknown(life: Row, signs: dict[str, int], _at_ms: int) -> str:
     why = []
     if signs.get("log_silent_ms"):
-        why.append(f"the broker itself wrote no log for {words.span(signs['log_silent_ms'])}")
+        why.append(f"the broker itself wrote no log for {words.took(signs['log_silent_ms'])}")
     if signs.get("broker_ms"):
-        why.append(f"the broker took up to {words.span(signs['broker_ms'])} for a request")
+        why.append(f"the broker took up to {words.took(signs['broker_ms'])} for a request")
     if signs.get("throttle_ms"):
-        why.append(f"a quota muted its connection for {words.span(signs['throttle_ms'])}")
+        why.append(f"a quota muted its connection for {words.took(signs['throttle_ms'])}")
     if "loaded_at_ms" in signs and not why:
-        loaded = _clock(signs, "loaded_at_ms", at_ms)
-        why.append(f"a coordinator loaded the group at {loaded}, and nobody was heard after it")
+        why.append("nobody was heard after a coordinator had loaded the group")
+    if not why and life["end_cause"] == "unknown":
+        return ""  # the sentence about the end has said it
     yet = " yet" if life["certainty"] == "provisional" else ""
-    return f"Cause unknown{yet}: {words.listing(why)}." if why else f"Who broke it is not known{yet}."
+    return f"Cause unknown{yet}: {words.listing(why)}." if why else f"Cause unknown{yet}."
 
 
 _VERDICTS = {
@@ -141,14 +181,14 @@ def _broker(fault: str, signs: dict[str, int]) -> str:
     if fault in ("broker_slow", "unknown"):
         return ""
     slow = signs.get("broker_ms", 0)
-    text = f" The broker took up to {words.span(slow)} for a request meanwhile{_parts(signs)}." if slow else ""
+    text = f" The broker took up to {words.took(slow)} for a request meanwhile{_parts(signs)}." if slow else ""
     muted = signs.get("throttle_ms", 0)
-    return text + (f" A quota had muted its connection for {words.span(muted)}." if muted else "")
+    return text + (f" A quota had muted its connection for {words.took(muted)}." if muted else "")
 
 
 def _parts(signs: dict[str, int]) -> str:
     named = (("queue", "broker_queue_ms"), ("handler", "broker_local_ms"), ("waiting", "broker_remote_ms"))
-    parts = [f"{name} {words.span(signs[key])}" for name, key in named if signs.get(key)]
+    parts = [f"{name} {words.took(signs[key])}" for name, key in named if signs.get(key)]
     return f" ({', '.join(parts)})" if parts else ""
 
 

@@ -26,6 +26,7 @@ BOUND_SHOWN_MS = 5
 _DAY_MS = 86_400_000
 _PLAIN = re.compile(r"[A-Za-z0-9_.:@/+#~=-]+")
 _UUID_AT_END = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+"""Behind a client.id or a static id and a hyphen in ids that a broker makes (`GroupMetadata.generateMemberId`)."""
 
 
 def escaped(text: str) -> str:
@@ -76,6 +77,13 @@ def told_apart(client_id: str, member_id: str) -> str:
     return f"{name(client_id)} ({short_id(member_id)})"
 
 
+def called(member_id: str) -> str:
+    """A member of which only the id is known: by what stands in it before its UUID, as one whose client.id is known."""
+    found = _UUID_AT_END.search(member_id)
+    head = member_id[: found.start()].removesuffix("-") if found else ""
+    return told_apart(head, member_id) if head else f"member {short_id(member_id)}"
+
+
 def meant(text: str, known: Iterable[tuple[str, str | None, str | None]]) -> list[str]:
     """Member ids that a word means, of (member id, client.id, static id): that id; else those with that client.id
     or static id; else those that are written so here (`6f6050d6`, `billing-1 (6f6050d6)`)."""
@@ -95,6 +103,7 @@ def _written(member_id: str, client_id: str | None, static_id: str | None) -> It
     """All that a sentence may call a member."""
     yield short_id(member_id)
     yield name(member_id)
+    yield called(member_id)
     if client_id:
         yield told_apart(client_id, member_id)
         yield name(client_id)
@@ -108,8 +117,10 @@ def instant(at_ms: int) -> str:
 
 
 def clock(at_ms: int, beside_ms: int) -> str:
-    """Time of day where another instant of the same day stands beside it, else the whole instant."""
-    return instant(at_ms)[11:-1] if at_ms // _DAY_MS == beside_ms // _DAY_MS else instant(at_ms)
+    """Time of day where another instant of the same day stands beside it, else the whole instant. Either names its
+    zone, so that it means the same wherever it is typed again."""
+    whole = instant(at_ms)
+    return whole[11:] if at_ms // _DAY_MS == beside_ms // _DAY_MS and whole.endswith("Z") else whole
 
 
 BY_TIMER = frozenset({"session_expired", "pending_expired", "rebalance_timeout", "sync_timeout", "join_timeout"})
@@ -141,6 +152,12 @@ def span(duration_ms: float) -> str:
             rest = seconds % size // below
             return f"{sign}{seconds // size} {unit}" + (f" {rest} {unit_below}" if rest else "")
     raise AssertionError(f"{duration_ms} ms: a minute or more has a unit")
+
+
+def took(duration_ms: float) -> str:
+    """How long something took or was waited for, in a sentence: to the tenth of a second above one. A setting, and what
+    is held against one, is told by `span`."""
+    return span(duration_ms if abs(duration_ms) < 1_000 else round(duration_ms / 100) * 100)
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

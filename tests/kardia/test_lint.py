@@ -60,7 +60,7 @@ def test_different_timeouts_inside_one_group() -> None:
     assert rules([life("a"), life("b", session_timeout_ms=45_000)]) == ["different_session_timeouts"]
     (one,) = lint([life("a"), life("b", rebalance_timeout_ms=60_000)], (), ())
     assert one.rule == "different_rebalance_timeouts"
-    assert one.text == "Members have different rebalance timeouts: 1 min (b) and 5 min (a)."
+    assert one.text == "Members have different rebalance timeouts: 1 min (member b) and 5 min (member a)."
     assert one.member_ids == ("a", "b")
 
 
@@ -106,7 +106,7 @@ def test_two_processes_with_one_static_id_are_found_by_the_first_refusal() -> No
     (found,) = lint([one, other], (), (), ["m1"])
     assert found.rule == "duplicate_static_id"
     assert found.text == (
-        "The static id s was taken over 1 time: m1 and m2. Who had it before still lived and was fenced: m1."
+        "The static id s was taken over 1 time: member m1 and member m2. Who had it before still lived and was fenced: member m1."
     )
 
 

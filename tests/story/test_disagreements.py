@@ -33,7 +33,7 @@ ASSIGNED = re.compile(rb"(?<=for group g01 for generation )3(?=\. The group has 
 
 INSTANT = (
     "server.log says that the session of c01-b expired at 2026-11-20T21:43:33.702Z; by the requests it expired at "
-    "21:43:29.702."
+    "21:43:29.702Z."
 )
 GENERATION = (
     "server.log says that the assignment of generation 4 came at 2026-11-20T21:43:41.849Z; by the requests the group "

@@ -45,7 +45,7 @@ def test_a_group_is_told_in_counts_then_whom_it_lost_then_its_longest_rebalance(
         "1970-01-01T00:00:01.000Z billing-1 (6f6050d6): session timeout [inferred].",
         "1 eviction before these.",
         "The longest rebalance began 1970-01-01T00:00:02.000Z and took 11.9 s, "
-        "waiting for billing-1 (6f6050d6) (11.854 s).",
+        "waiting for billing-1 (6f6050d6, 11.9 s).",
     ]
 
 

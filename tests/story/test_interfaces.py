@@ -186,7 +186,7 @@ def test_a_live_group_counts_down(tmp_path: Path) -> None:
     assert left.startswith("≥ "), "it may have been heard since it was written down"
     assert 30 < float(left.removeprefix("≥ ").removesuffix(" s")) <= 60
     told = kardia("explain", "--group", "orders", "-o", "json", *where).json()["sentences"]
-    assert any("weak: last heard" in one["text"] and "left of 10 s" in one["text"] for one in told)
+    assert any("weak: its session ends" in one["text"] and "left of 10 s" in one["text"] for one in told)
     assert not any(one["kind"] == "limit" for one in told)
 
 

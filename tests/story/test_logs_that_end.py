@@ -87,7 +87,7 @@ def test_the_last_lines_of_a_log_that_ends_are_told_in_their_place(tmp_path: Pat
     told = replayed(tmp_path, FIRST + more, TAKEN_OVER).told("explain", "--group", "orders")
     instants = [one[:12] for one in told if "The logs were read" not in one]
     assert instants == sorted(instants)
-    assert any(one.startswith("07:00:03.010 The rebalance took 3.01 s") for one in told)
+    assert any(one.startswith("07:00:03.010 The rebalance took 3 s") for one in told)
     assert not any("not over yet" in one or "no longer a member" in one for one in told)
     assert any(one.startswith(f"{unknown_since} What is read of its broker's log ends here") for one in told)
     assert [one[:12] for one in told if "was evicted" in one] == ["07:10:10.001"]
@@ -97,7 +97,7 @@ def test_the_last_lines_of_a_log_that_ends_are_told_in_their_place(tmp_path: Pat
 def test_a_log_that_ends_locks_no_answer_about_a_group_that_another_broker_leads(tmp_path: Path, later: str) -> None:
     logs = replayed(tmp_path, FIRST + LATER_LINES[later][0], TAKEN_OVER)
     at_four = logs.told("why", "orders", "--at", "2026-10-27T07:10:04Z")
-    assert at_four[-1].startswith("07:10:04.000 The group was Stable in generation 1 since 07:10:00.000, 1 member: a")
+    assert at_four[-1].startswith("07:10:04.000 The group was Stable in generation 1 since 07:10:00.000Z, 1 member: a")
     between = logs.told("why", "orders", "--at", "2026-10-27T07:06:00Z")
     assert between[-1].startswith("07:06:00.000 The state of the group is not known since 07:0")
     assert (

@@ -53,16 +53,16 @@ def test_an_eviction_says_when_the_member_was_last_heard(tables: Path, cluster: 
             for one in of_kind(sentences(tables, cluster, group), "ended")
             if one["member_ids"] == [row["member_id"]]
         ]
-        heard = re.search(r"last heard at (\d\d):(\d\d):(\d\d\.\d{3})", told["text"])
+        heard = re.search(r"last heard at (\d\d):(\d\d):(\d\d\.\d{3})Z", told["text"])
         assert heard is not None, told["text"]
         of_day_ms = (int(heard[1]) * 3_600 + int(heard[2]) * 60 + float(heard[3])) * 1_000
         assert abs(of_day_ms - row["last_contact"] % 86_400_000) <= WITHIN_MS
-        assert f"session timeout of {row['session_ms'] // 1000} s" in told["text"]
-        assert re.search(r"predicted at [\d:.]+, [\d.]+ m?s ahead", told["text"])
+        assert f"its session of {row['session_ms'] // 1000} s expired" in told["text"]
+        assert re.search(r"predicted at [\d:.]+Z, [\d.]+ m?s ahead", told["text"])
 
 
 @pytest.mark.parametrize(("cluster", "group"), ALL)
-def test_every_rebalance_is_told_with_trigger_phases_and_straggler(tables: Path, cluster: str, group: str) -> None:
+def test_every_rebalance_is_told_with_trigger_length_and_straggler(tables: Path, cluster: str, group: str) -> None:
     found = sentences(tables, cluster, group)
     began, over = of_kind(found, "rebalance_began"), of_kind(found, "rebalance_ended")
     rows = expected(cluster, group, "rebalances")
@@ -72,30 +72,35 @@ def test_every_rebalance_is_told_with_trigger_phases_and_straggler(tables: Path,
         assert abs(start["at_ms"] - row["t_start"]) <= 3 * WITHIN_MS
         # The broker's line about an assignment was written up to 26 ms after it came.
         ended = near(over, row["t_done"], 3 * WITHIN_MS)
-        (end,) = [one for one in ended if f"generation {row['to_gen']}" in one["text"]]
+        (end,) = [one for one in ended if f"eneration {row['to_gen']}" in one["text"]]
         if row["members"] == 0:
             assert "became empty" in end["text"]
             continue
-        assert f"with {row['members']} member" in end["text"]
-        assert "join phase" in end["text"]
-        assert "sync phase" in end["text"]
+        assert f"Generation {row['to_gen']}: {row['members']} member" in end["text"]
+        took = re.match(r"The rebalance took (?:at (?:least|most) )?([\d.]+) (m?s)", end["text"])
+        assert took is not None, end["text"]
+        rounded_ms = 50 if took[2] == "s" else 0
+        took_ms = float(took[1]) * (1_000 if took[2] == "s" else 1)
+        assert abs(took_ms - (row["t_done"] - row["t_start"])) <= 3 * WITHIN_MS + rounded_ms
         if row["from_gen"] and len(row["joins"]) > 1:
-            assert re.search(rf"It waited for {row['last_joiner']}( \(\w+\))? \(", end["text"]), end["text"]
+            who = rf"{row['last_joiner']}( \(\w+)?"
+            slow = rf"; (it waited for {who}|{who}.* slow to rejoin)"
+            assert re.search(slow, end["text"]), end["text"]
 
 
 def test_a_kill_is_an_expired_session_that_began_a_rebalance(tables: Path) -> None:
     found = sentences(tables, "c01", "g01")
     (ended,) = [one for one in of_kind(found, "ended") if "c01-b" in one["text"]]
-    assert "was evicted: its session expired" in ended["text"]
+    assert "was evicted: its session of 10 s expired" in ended["text"]
     # The broker's timer fired 2 ms after the deadline that its log shows; it tells no more than that it did in 71 ms.
-    assert "It ended between 21:50:29.487 and 21:50:29.558" in ended["text"]
-    assert "This was predicted at 21:50:23.283, 6.204 s ahead, off by 4 ms to 75 ms." in ended["text"]
+    assert "It ended between 21:50:29.487Z and 21:50:29.558Z" in ended["text"]
+    assert "This was predicted at 21:50:23.283Z, 6.2 s ahead, off by 4 ms to 75 ms." in ended["text"]
     assert ended["certainty"] == "exact"
     (began,) = near(of_kind(found, "rebalance_began"), ended["at_ms"])
     assert "the session of c01-b expired" in began["text"]
     assert began["certainty"] == "exact", "the eviction was confirmed, so the cause of the rebalance is"
-    (over,) = [one for one in of_kind(found, "rebalance_ended") if "generation 2 " in one["text"]]
-    assert "It waited for c01-a (2.009 s)" in over["text"]
+    (over,) = [one for one in of_kind(found, "rebalance_ended") if "Generation 2:" in one["text"]]
+    assert "; c01-a was slow to rejoin (2 s)." in over["text"]
 
 
 def test_a_cascade_is_told_from_where_it_began(tables: Path) -> None:
@@ -107,7 +112,7 @@ def test_a_cascade_is_told_from_where_it_began(tables: Path) -> None:
     assert said.code == 0, said.err
     told = [one for one in said.json()["sentences"] if one["kind"] == "rebalance_began"]
     assert [one["at_ms"] for one in told][-1] == back["at_ms"]
-    assert "gave up its membership" in told[0]["text"]
+    assert "had not polled in time" in told[0]["text"]
     report = kardia("incident", "g04", "--tables", tables, "--cluster", "c04", "--from", words.instant(back["at_ms"]))
     began_at = words.instant(back["at_ms"])
     (line,) = [one for one in report.out.splitlines() if one.startswith(began_at) and "  member_joined  " in one]
@@ -119,7 +124,7 @@ def test_a_kill_is_the_clients_fault_and_a_stall_the_applications(tables: Path) 
     assert "Who broke it: the client; no request of it came any more, on any connection" in killed["text"]
     assert "while 2 other members at its address went on. (Inferred.)" in killed["text"]
     (stalled,) = [one for one in of_kind(sentences(tables, "c04", "g04"), "ended") if "c04-a" in one["text"]]
-    assert "Who broke it: the application, which did not poll in time; its heartbeats went on" in stalled["text"]
+    assert "Who broke it: the application; its heartbeats went on" in stalled["text"]
 
 
 def test_a_poll_timeout_is_told_in_the_clients_own_words_or_as_inferred(tables: Path) -> None:
@@ -145,7 +150,7 @@ def test_the_last_sign_of_a_poll_is_the_one_that_the_client_remembers(tables: Pa
 
 def test_a_stalled_static_member_falls_silent_instead_of_leaving(tables: Path) -> None:
     (ended,) = of_kind(sentences(tables, "c04", "g04s"), "ended")
-    assert "its session expired" in ended["text"]
+    assert "its session of 6 s expired" in ended["text"]
     assert "a static member does not leave then" in ended["text"]
     killed = next(one for one in of_kind(sentences(tables, "c06", "g06"), "ended") if "evicted" in one["text"])
     assert "a static member does not leave then" not in killed["text"], "it was closed, its application had polled"
@@ -153,9 +158,9 @@ def test_a_stalled_static_member_falls_silent_instead_of_leaving(tables: Path) -
 
 def test_a_client_that_comes_back_is_linked_to_its_end(tables: Path) -> None:
     began = of_kind(sentences(tables, "c04", "g04"), "rebalance_began")
-    (back,) = [one for one in began if "came back after 6.164 s" in one["text"]]
-    assert "The same client had been c04-a (c18b9f7b) until 21:51:37.312" in back["text"]
-    assert "its end began a rebalance too" in back["text"]
+    (back,) = [one for one in began if "came back after 6.2 s" in one["text"]]
+    assert "The same client had been c04-a (c18b9f7b) until 21:51:37.312Z" in back["text"]
+    assert "(poll timeout; that began a rebalance too)" in back["text"]
     assert "(Inferred: same client.id and host.)" in back["text"]
     (static,) = [
         one for one in of_kind(sentences(tables, "c04", "g04s"), "rebalance_began") if "came back" in one["text"]
@@ -181,13 +186,13 @@ def test_static_restarts_need_no_rebalance(tables: Path) -> None:
 
 def test_a_slow_member_is_named_with_its_wait_and_what_it_cost(tables: Path) -> None:
     (over,) = [
-        one for one in of_kind(sentences(tables, "c10", "g10"), "rebalance_ended") if "generation 2 " in one["text"]
+        one for one in of_kind(sentences(tables, "c10", "g10"), "rebalance_ended") if "Generation 2:" in one["text"]
     ]
-    assert "It waited for c10-b (12.796 s) and c10-a (1.646 s)." in over["text"]
+    assert "The rebalance took 12.8 s; c10-b was slow to rejoin (12.8 s)." in over["text"], "c10-a came after 1.6 s"
     report = kardia("incident", "g10", "--tables", tables, "--cluster", "c10", "-o", "json").json()
     (row,) = [one for one in report["rebalances"] if one["generation_after"] == 2]
     assert row["member_seconds_lost"] == 38, "three members, 12.8 s each"
-    assert "3 members waited 12.827 s each for partitions." in over["text"], "the number that the page shows"
+    assert "Meanwhile 3 members had no partitions." in over["text"]
 
 
 def test_a_story_without_faults_has_no_end_and_no_warning(tables: Path) -> None:
@@ -201,8 +206,8 @@ def test_a_member_that_another_coordinator_waited_for_was_not_heard_there(tables
     """The killed coordinator's member was last heard before the kill; its timer was begun anew by the next broker."""
     ended = of_kind(sentences(tables, "m01", "gm1"), "ended")
     assert len(ended) == 2
-    assert "last heard at 22:17:36.231" in ended[0]["text"]
-    assert "begun anew at 22:17:47.309 without it" in ended[0]["text"]
+    assert "last heard at 22:17:36.231Z" in ended[0]["text"]
+    assert "a coordinator loaded the group at 22:17:47.309Z, and it did not come back" in ended[0]["text"]
     assert "Inferred" in ended[0]["text"]
 
 
@@ -223,7 +228,7 @@ def test_why_tells_the_turn_before_an_instant(tables: Path) -> None:
     after = kardia("why", "g13", "--at", str(evicted["t"] + 3_000), *where).json()["sentences"]
     assert [one["kind"] for one in after] == ["ended", "rebalance_began", "rebalance_ended", "state"]
     assert "c13-b (6185f317) was evicted" in after[0]["text"]
-    assert "confluent-kafka-python" in after[1]["text"], "who it is stands in the sentence itself"
+    assert "confluent-kafka-python" in after[0]["text"], "who it is stands in the sentence itself"
     during = kardia("why", "g13", "--at", str(evicted["t"] + 500), *where).json()["sentences"]
     assert [one["kind"] for one in during] == ["ended", "rebalance_began", "state"]
     assert "PreparingRebalance" in during[-1]["text"]

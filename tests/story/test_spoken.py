@@ -72,9 +72,9 @@ def test_who_holds_on_has_not_given_up_and_is_not_said_not_to_have_rejoined(prot
         in text
     )
     assert f"b had not given up its {piece}s in time and was dropped" in text
-    assert f"to give up 2 {piece}s" in text
-    assert f"2 {piece}s came to another member" in text
-    assert f"the application, which did not give up its {piece}s" in text
+    assert f"b (8 s) had not given up 2 {piece}s and was dropped." in text
+    assert f"2 {piece}s moved" in text
+    assert f"the application, which did not give up {piece}s" in text
 
 
 def test_a_classic_member_still_rejoins() -> None:

@@ -37,7 +37,7 @@ def test_that_a_member_left_is_told_and_why_is_what_is_not_sure() -> None:
     assert told.endswith(": a left.")
     assert "Not sure why" in " ".join(texts(found, "ended"))
     gone = material(rebalances=[rebalance(0, 1_000, "session_expired", "a", certainty="unknown")])
-    assert "(Not sure: the evidence is missing.)" in texts(gone, "rebalance_began")[0]
+    assert "(Not sure.)" in texts(gone, "rebalance_began")[0]
 
 
 def test_a_member_silent_since_the_rebalance_before_links_the_two() -> None:
@@ -75,7 +75,8 @@ def test_a_twin_that_stays_is_nobody_who_came_back() -> None:
 def test_those_who_were_waited_for_in_vain_are_named_first() -> None:
     row = rebalance(0, 60_010, "member_joined", "a", stragglers=[wait("z", 60_000, joined=False), wait("b", 2_000)])
     (text,) = texts(material(rebalances=[row]), "rebalance_ended")
-    assert "It waited in vain for z (1 min): dropped. It waited for b (2 s)." in text
+    assert text.startswith("The rebalance took about 1 min. z (1 min) never came and was dropped. ")
+    assert "b (" not in text, "who came after 2 s kept nobody waiting"
 
 
 @pytest.mark.parametrize("cause", END_CAUSES)
@@ -112,16 +113,16 @@ def test_the_last_poll_is_told_with_its_sign_and_error_bound_where_a_health_row_
     over = health("a", 30_000, status="ended", poll_evidence="commit", poll_error_bound_ms=5_000)
     found = material(lives=[life("a", 0, 30_000, "poll_timeout")], health=[over])
     (text,) = texts(found, "ended")
-    assert "Last sign of a poll: a commit at 08:53:48.000; the poll was at most 5 s earlier" in text
+    assert "Last sign of a poll: a commit at 08:53:48.000Z, the poll at most 5 s earlier" in text
     heard = material(lives=[life("a", 0, 30_000, "session_expired")], health=[over])
-    assert "last heard at 08:53:49.000" in texts(heard, "ended")[0]
+    assert "last heard at 08:53:49.000Z" in texts(heard, "ended")[0]
 
 
 def test_warnings_that_did_not_strike_are_told_and_many_are_counted() -> None:
     lived = [life("a", 0)]
     one = prediction("a", "session", 5_000, 10_000, "averted", 6_000)
     (text,) = texts(material(lives=lived, predictions=[one]), "predicted")
-    assert "its session timeout would be over at 08:53:30.000, in 5 s. It did not strike: it was heard at" in text
+    assert "its session timeout would be over at 08:53:30.000Z, in 5 s. It did not strike: it was heard at" in text
     many = [prediction("a", "poll", n * 1_000, n * 1_000 + 500, "averted", n * 1_000 + 400 - n) for n in range(20)]
     (text,) = texts(material(lives=lived, predictions=many), "predicted")
     assert text.startswith("20 warnings about a ")
@@ -140,35 +141,34 @@ def test_the_state_at_an_instant_knows_what_was_open_then() -> None:
     assert "was Stable in generation 3" in state
     assert "2 members: a and b" in state
     warning, deadline = texts(found, "deadline", at_ms=T + 8_000)
-    assert "its session timeout is over at 08:53:30.000 (2 s left)" in warning
-    assert "It struck at 08:53:30.000" in warning
+    assert "its session timeout is over at 08:53:30.000Z (2 s left)" in warning
+    assert "It struck at 08:53:30.000Z" in warning
     assert 'Status imminent: "silent for 6000 ms"' in deadline
-    assert "last heard at 08:53:25.000 or later" in deadline, "it may have been heard since it was seen"
-    assert "(at least 7 s left of 10 s)" in deadline
+    assert "last heard at 08:53:25.000Z or later" in deadline, "it may have been heard since it was seen"
+    assert "(at least 7 s left of 10 s; last heard" in deadline
     exact = health("b", 6_000) | {"session_is_least": False, "poll_is_least": True}
     (told,) = texts(material(lives=found.lives, health=[exact]), "deadline", at_ms=T + 8_000)
-    assert "its session is over at 08:53:35.000 unless it is heard (7 s left of 10 s)" in told
-    assert "(at least 56 s left of 1 min)" in told
+    assert "its session ends at 08:53:35.000Z (7 s left of 10 s; last heard at 08:53:25.000Z)" in told
+    assert "(at least 56 s left of 1 min; last sign of a poll: a FETCH at 08:53:24.000Z or later" in told
     over = texts(material(lives=found.lives, health=[health("b", -2_100)]), "deadline", at_ms=T + 8_000)[0]
     assert "how much is left is not known of 10 s" not in over
-    assert "unless it is heard (how much is left is not known)" in over
-    assert "(Seen at 08:53:26.000.)" in deadline
+    assert "(how much is left is not known; last heard" in over
     (during,) = texts(found, "state", at_ms=T + 11_000)
     assert "1 member: a" in during
-    assert "under way for 1 s and waited for a; it was over 2 s later (known from 08:53:33.000 on)" in during
+    assert "under way for 1 s and waited for a; it was over 2 s later (known from 08:53:33.000Z on)" in during
 
 
 def test_a_live_story_counts_down_and_a_stale_one_does_not() -> None:
     rows = {"lives": [life("a", -60_000)], "transitions": [transition(1, -50_000, "Stable")]}
     live = material(**rows, health=[health("a", 0)], complete_to_ms=T + 100, now_ms=T + 200, stale=False)
-    assert "(at least 8.8 s left of 10 s)" in texts(live, "deadline")[0]
+    assert "(at least 8.8 s left of 10 s; last heard" in texts(live, "deadline")[0]
     assert not texts(live, "limit")
     stale = material(**rows, health=[health("a", 0)], complete_to_ms=T, now_ms=T + 7_200_000, stale=True)
-    assert "(9 s left of 10 s)" in texts(stale, "deadline")[0], "what was left when the tables end"
+    assert "(9 s left of 10 s; last heard" in texts(stale, "deadline")[0], "what was left when the tables end"
     assert texts(stale, "limit")[0] == "The logs were read up to 2025-10-09T08:53:20.000Z."
     row = health("a", 0, status="overdue") | {"session_is_least": False, "poll_is_least": False}
     overdue = material(**rows, health=[row], complete_to_ms=T + 9_400, now_ms=T + 9_500, stale=False)
-    assert "passed 500 ms before" in texts(overdue, "deadline")[0]
+    assert "over for 500 ms" in texts(overdue, "deadline")[0]
 
 
 def test_limits_are_said() -> None:
@@ -177,7 +177,7 @@ def test_limits_are_said() -> None:
         "No health row is near this instant",
         "The logs were read up to 2025-10-09T09",
         "The logs of this cluster had 2 gaps",
-        "23 lines could not be read, and what they say is missing here",
+        "23 lines could not be read; what they say is missing here. `kardia rejected` shows why.",
         "What was before 2025-10-09T08",
     ]
     assert len(texts(found, "joined")) == 1, "what is not whole is not told"
@@ -185,7 +185,7 @@ def test_limits_are_said() -> None:
 
 
 def test_a_story_is_bounded_and_says_what_it_left_out() -> None:
-    found = material(lives=[life(f"m{n}", n, n + 1, "left") for n in range(0, 1_000, 2)])
+    found = material(lives=[life(f"m{n}", 2_000 * n, 2_000 * n + 1, "left") for n in range(0, 1_000, 2)])
     told = explain(found, sentences_max=50).sentences
     assert told[0].text == "950 earlier sentences left out; name a narrower time, or a higher limit."
     assert [one.at_ms for one in told] == sorted(one.at_ms for one in told)
@@ -201,14 +201,14 @@ def test_a_window_begins_with_what_was_there() -> None:
     )
     told = explain(found, from_ms=T + 11_000, to_ms=T + 20_000).sentences
     assert [one.kind for one in told] == ["context", "rebalance_began", "rebalance_ended", "state", "limit"]
-    assert told[1].text.startswith("(It began at 08:53:30.000.)")
+    assert told[1].text.startswith("(It began at 08:53:30.000Z.)")
 
 
 def test_a_member_is_found_by_id_client_id_or_static_id() -> None:
     lives = [life("m1", 0, client_id="app", group_instance_id="s1"), life("m2", 0, client_id="app"), life("m3", 0)]
     found = material(lives=lives)
     assert len(texts(found, "joined", member="m1")) == 1
-    assert len(texts(found, "joined", member="app")) == 2
+    assert texts(found, "joined", member="app") == ["app (m1) and app (m2) were first seen here, members already."]
     assert len(texts(found, "joined", member="s1")) == 1
     with pytest.raises(NoSuchMember):
         explain(found, member="nobody")
@@ -356,13 +356,13 @@ FAULT_TOLD = {
         "host_heard=2",
         "elsewhere_heard=1",
     ): "no request of it came any more, on any "
-    "connection (last FETCH at 08:53:20.000), while 3 other members, 2 of them at its address went on. (Inferred.)",
+    "connection (last FETCH at 08:53:20.000Z), while 3 other members, 2 of them at its address went on. (Inferred.)",
     ("client_silent", "fetches_of_others=1"): "its fetches cannot be told from those of 1 other member. (Inferred.)",
     (
         "client_silent",
         "back_at_ms={T}",
         "back_on_same_connection=1",
-    ): "It came back at 08:53:20.000 under its old id over the same connection: its process had lived.",
+    ): "It came back at 08:53:20.000Z under its old id over the same connection: its process had lived.",
     ("client_silent", "broker_ms=900", "broker_queue_ms=880", "broker_local_ms=20", "broker_remote_ms=0"): "The broker "
     "took up to 900 ms for a request meanwhile (queue 880 ms, handler 20 ms).",
     (
@@ -371,14 +371,14 @@ FAULT_TOLD = {
         "elsewhere_heard=1",
     ): "2 other members at its address fell silent at the same moment, "
     "and nobody there was heard again, while 1 other member elsewhere went on.",
-    ("heartbeats_stopped", "fetched_at_ms={T}"): "its fetches went on until 08:53:20.000, so the client lived.",
+    ("heartbeats_stopped", "fetched_at_ms={T}"): "its fetches went on until 08:53:20.000Z, so the client lived.",
     ("connection_lost", "fetched_at_ms={T}"): "the connection to the coordinator was lost",
     ("application", "heard_at_ms={T}"): "the application, which did not poll in time; its heartbeats went on until",
     (
         "broker_slow",
         "arrived_at_ms={T}",
         "handled_at_ms={T}",
-    ): "a request had arrived at 08:53:20.000, in time, and was",
+    ): "a request had arrived at 08:53:20.000Z, in time, and was",
     (
         "broker_slow",
         "broker_ms=9000",
@@ -389,7 +389,7 @@ FAULT_TOLD = {
         "coordinator_moved",
         "loaded_at_ms={T}",
         "fetched_at_ms={T}",
-    ): "a coordinator loaded the group at 08:53:20.000, and",
+    ): "a coordinator loaded the group at 08:53:20.000Z, and",
     (
         "unknown",
         "log_silent_ms=9000",
@@ -398,8 +398,8 @@ FAULT_TOLD = {
     (
         "unknown",
         "loaded_at_ms={T}",
-    ): "Cause unknown: a coordinator loaded the group at 08:53:20.000, and nobody was heard",
-    ("unknown",): "Who broke it is not known.",
+    ): "Cause unknown: nobody was heard after a coordinator had loaded the group.",
+    ("unknown",): "Cause unknown.",
 }
 
 
@@ -417,7 +417,7 @@ def test_who_broke_it_is_told_with_what_shows_it(found: tuple[str, ...]) -> None
 def test_who_broke_it_may_be_told_later() -> None:
     given = {"fault": "unknown", "fault_certainty": "unknown", "fault_signs": [], "certainty": "provisional"}
     (text,) = texts(material(lives=[life("a", -50_000, 10_000, "session_expired", **given)]), "ended")
-    assert "Who broke it is not known yet." in text
+    assert "Cause unknown yet." in text
 
 
 @pytest.mark.parametrize("late_ms", [0, 150, 900])
@@ -427,7 +427,9 @@ def test_a_timer_that_a_load_began_anew_and_that_fired_late_was_not_begun_by_the
     gone = life("a", -50_000, 10_000 + late_ms, "session_expired", fault="client_silent", fault_signs=signs)
     over = health("a", 10_000 + late_ms, status="ended", last_heard_at_ms=T - 500)
     (text,) = texts(material(lives=[gone], health=[over]), "ended")
-    assert "begun anew at 08:53:20.000 without it" in text
+    assert (
+        "a coordinator loaded the group at 08:53:20.000Z, and it did not come back within its session of 10 s" in text
+    )
     assert "and then silent for its session timeout" not in text
 
 
@@ -456,8 +458,8 @@ def test_ids_that_nobody_used_are_told_while_it_lasts_and_after_it() -> None:
     waits = [wait("app-77", 44_000, joined=False, pending=True), wait("b", 900)]
     over = rebalance(10_000, 54_100, "member_joined", "b", stragglers=waits)
     (text,) = texts(material(rebalances=[over]), "rebalance_ended")
-    assert "It waited for ids that had been handed out and that nobody joined with: app-77 (44 s)." in text
-    assert "It waited for b (900 ms)." in text
+    assert "It waited for an id that was handed out and never used: app-77 (44 s)." in text
+    assert "b (" not in text, "who came after 900 ms kept nobody waiting"
     assert "in vain" not in text, "nobody was dropped"
 
 
@@ -538,15 +540,15 @@ def test_a_fenced_duplicate_is_told_as_two_processes_and_not_as_a_restart() -> N
     assert "its static id s1 came back under a new member id" in texts(restart, "ended")[0]
     refused = transition(4, 10_700, "Absent", "m1", from_state="Absent", cause="fenced")
     twice = material(lives=[taken, other], transitions=[took, refused])
-    assert "no restart: m1 lived, went on sending, and was fenced at 08:53:30.700" in texts(twice, "ended")[0]
+    assert "no restart: m1 lived, went on sending, and was fenced at 08:53:30.700Z" in texts(twice, "ended")[0]
     assert "Two processes have one static id." in texts(twice, "ended")[0]
     assert "took over a static id that another process still used" in texts(twice, "joined")[1]
 
 
-def test_an_end_that_alone_shows_a_member_is_told_behind_its_beginning() -> None:
+def test_of_a_member_that_its_end_alone_shows_only_that_is_told() -> None:
     found = material(lives=[life("a", 5_000, 5_000, "session_expired")])
     kinds = [one.kind for one in explain(found).sentences if one.at_ms == T + 5_000]
-    assert kinds == ["joined", "ended"]
+    assert kinds == ["ended"]
 
 
 def test_who_takes_over_in_the_instant_of_an_end_is_told_behind_it() -> None:

@@ -21,6 +21,8 @@ SORTED = "the order of a list; what is shown is null still"
 ALLOWED = {
     ("kardia/story/evidence.py", "row['evidence'] or ''"): "no evidence is told as `nothing named`",
     ("kardia/story/who_broke.py", "life['fault_certainty'] or ''"): LOOKED_UP,
+    ("kardia/story/who_broke.py", "some[0]['fault_certainty'] or ''"): LOOKED_UP,
+    ("kardia/story/lasted.py", "one.get('partitions') or 0"): "a sum of what is known; of nothing it says to rejoin",
     ("kardia/story/facts.py", "life['client_id'] or ''"): LOOKED_UP,
     ("kardia/story/facts.py", "member_id or ''"): LOOKED_UP,
     ("kardia/story/lives.py", "life['group_instance_id'] or ''"): "whose seat was taken has an instance id",
