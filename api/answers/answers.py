@@ -18,9 +18,9 @@ from api.present.current import GroupView
 from api.present.freshness import Freshness
 from api.present.health import least, poll_headroom, poll_interval_ms, session_headroom, session_timeout_ms, shown_as
 from kardia.instants import to_rfc3339
-from kardia.statuses import AWAITED, NOT_KNOWN, UNSEEN
+from kardia.statuses import NOT_KNOWN, SHOWN, UNSEEN
 from kardia.story import words
-from kardia.tables import STATUSES, TABLES
+from kardia.tables import TABLES
 
 API = "/api/v1"
 
@@ -263,9 +263,8 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "shown": present.worst(shown),
         "protocols": protocols(view),
         "members": {
-            "total": sum(statuses.values()),
-            **{status: statuses[status] for status in STATUSES if status != "ended"},
-            **{status: shown[status] for status in (AWAITED, UNSEEN)},
+            "total": sum(shown.values()),
+            **{status: shown[status] for status in SHOWN if status != "ended"},
         },
         "session_headroom_min_ratio": least(map(session_headroom, here)),
         "poll_headroom_min_ratio": least(map(poll_headroom, here)),

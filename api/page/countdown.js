@@ -8,17 +8,20 @@ const running = new Set();
 let offsetMs = 0;
 let stale = true;
 let reachedMs = null;
+let learnedMs = 0;
+const OLD_MS = 20_000; // an answer of every 5 s that takes up to 15 s: whoever hears nothing for longer knows nothing of now
 
 /** Learn the server's clock and whether silence still means anything. */
 export function learn(freshness) {
   offsetMs = freshness.answered_at_ms - Date.now();
+  learnedMs = performance.now();
   stale = freshness.stale;
   reachedMs = freshness.complete_as_of_ms ?? reachedMs;
 }
 
-/** Whether silence may be the feed's, as last heard. */
+/** Whether silence may be the feed's: as last heard, or because nothing was heard for long. */
 export function isStale() {
-  return stale;
+  return stale || performance.now() - learnedMs > OLD_MS;
 }
 
 /** The server's present instant. */
@@ -28,7 +31,7 @@ export function serverNow() {
 
 /** The instant up to which something can be said to last: now, or where an old feed ends. */
 export function knownNow() {
-  return stale && reachedMs !== null ? Math.min(reachedMs, serverNow()) : serverNow();
+  return isStale() && reachedMs !== null ? Math.min(reachedMs, serverNow()) : serverNow();
 }
 
 /** A labelled countdown; `show` gives it a deadline. */
@@ -57,7 +60,7 @@ export function show(element, deadline, timeoutMs, status, atMs = null) {
 
 function tick(element) {
   const { value, fill, deadlineMs, timeoutMs, status, ratio, isLeast, atMs } = element.countdown;
-  const isOld = stale && atMs === null;
+  const isOld = isStale() && atMs === null;
   const leftMs = deadlineMs === null ? null : deadlineMs - (atMs ?? serverNow());
   const over = leftMs !== null && leftMs <= 0 && !isOld && !isLeast;
   const shown = status === "overdue" ? "ok" : status;
@@ -66,7 +69,7 @@ function tick(element) {
   if (leftMs === null) say(value, "–");
   else if (isOld) say(value, ratio === null ? "feed is old" : `${Math.round(ratio * 100)} % was left`);
   else if (isLeast) say(value, leastLeft(leftMs, deadlineMs <= reachedMs));
-  else say(value, over ? `over ${duration(-leftMs)}` : duration(leftMs));
+  else say(value, over ? `due ${duration(-leftMs)} ago` : duration(leftMs)); // how that ended is not read yet
   const part = isOld ? ratio ?? 0 : timeoutMs ? leftMs / timeoutMs : 0;
   fill.style.transform = `scaleX(${Math.max(0, Math.min(1, part)).toFixed(4)})`;
 }

@@ -8,6 +8,7 @@ import { causePanel } from "./cause.js";
 import { leastLeft, serverNow } from "./countdown.js";
 import { draw, id, make, reconcile, say, visible } from "./dom.js";
 import { drawLane } from "./lane.js";
+import { dueOf, past } from "./status.js";
 import { timeScale } from "./time_scale.js";
 import { transport } from "./transport.js";
 import { clockTime, duration, span, unit } from "./words.js";
@@ -190,14 +191,17 @@ function updateLane(item, lane, now, known, x, atMs, width) {
   const [, track, left] = item.children;
   drawLane(track, lane, now, known.rebalances, x, atMs, width);
   const [status, session, poll] = left.children;
-  status.className = `status ${now.status}`;
-  say(status, now.status === "none" ? "to come" : now.status);
+  const dueMs = dueOf({ deadline_at_ms: now.sessionAtMs, is_least: now.sessionIsLeast }, { deadline_at_ms: now.pollAtMs ?? null, is_least: now.pollIsLeast });
+  const isPast = past(now.status, dueMs, atMs);
+  const word = now.status === "none" ? "to come" : isPast ? `was ${now.status}` : now.status;
+  status.className = `status ${isPast ? "unknown" : now.status}`;
+  say(status, word);
   say(session, now.sessionAtMs === null ? "" : `session ${remaining(now.sessionAtMs, atMs, now.sessionIsLeast, known.reachedMs)}`);
   say(poll, now.pollAtMs === null || now.pollAtMs === undefined ? "" : `poll ${remaining(now.pollAtMs, atMs, now.pollIsLeast, known.reachedMs)}`);
   const isPollNext = session.textContent === "" || (poll.textContent !== "" && now.pollAtMs < now.sessionAtMs);
   session.className = isPollNext ? "" : "next"; // a phone has room for one
   poll.className = isPollNext ? "next" : "";
-  track.setAttribute("aria-label", [item.firstChild.textContent, now.status, session.textContent, poll.textContent, `${track.dataset.beats} beats shown`].filter(Boolean).join(", "));
+  track.setAttribute("aria-label", [item.firstChild.textContent, word, session.textContent, poll.textContent, `${track.dataset.beats} beats shown`].filter(Boolean).join(", "));
 }
 
 /** Of a group that has epochs: what the member has and is to have, and whom it waits for or who waits for it. */
@@ -217,7 +221,7 @@ function updateAssignment(item, lane, now, called, lanes) {
 function remaining(deadlineMs, atMs, isLeast, reachedMs) {
   const leftMs = deadlineMs - atMs;
   if (isLeast) return leastLeft(leftMs, deadlineMs <= reachedMs);
-  return leftMs > 0 ? duration(leftMs) : `over ${duration(-leftMs)}`;
+  return leftMs > 0 ? duration(leftMs) : `due ${duration(-leftMs)} ago`;
 }
 
 function paintBack(svg, rebalances, x, atMs, width, height, picked, live) {

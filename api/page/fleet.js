@@ -6,7 +6,7 @@ import { countdown, show } from "./countdown.js";
 import { draw, id, make, reconcile, say, visible } from "./dom.js";
 import { drawPulse, pulses } from "./group_pulse.js";
 import { danger, lastOf, now } from "./now.js";
-import { isArchive, sayStatus, worth } from "./status.js";
+import { dueOfGroup, isArchive, sayStatus, worth } from "./status.js";
 import { plain, span, stateClass } from "./words.js";
 
 const SHOWN = 200;
@@ -108,7 +108,7 @@ function update(tiles, lists, { heard, clusters, groups, dangers, past, sought }
   const then = [["evictions", of("evictions")], ["rebalances", of("rebalances")]];
   const present = [
     ["imminent", count("imminent")],
-    ["overdue", count("overdue") - count("unseen")],
+    ["overdue", count("overdue")],
     ["unknown", count("unknown")],
     ["rebalancing", dangers.reduce((sum, one) => sum + one.open.length + one.leftOff, 0)],
   ];
@@ -161,13 +161,12 @@ function updateGroup(row, group, heard, open, past) {
   const [head, pulse, verdict, session, poll, last] = row.children;
   const { members } = group;
   drawPulse(pulse, heard.of(group), worth(group.shown));
-  const counts = { ...members, overdue: members.overdue - members.unseen };
   const told = past === null ? ["overdue", "imminent", "awaited", "late", "unseen", "unknown"] : []; // of an archive that was so at its end
-  const parts = told.filter((status) => counts[status]).map((status) => `${counts[status]} ${status}`);
-  if (group.rung < REQUEST_LOG_RUNG) parts.push(`rung ${group.rung} of 6`);
+  const parts = told.filter((status) => members[status]).map((status) => `${members[status]} ${status}`);
+  if (group.rung < REQUEST_LOG_RUNG) parts.push(`evidence level ${group.rung} of 6`);
   say(head.children[1], [`${members.total} member${members.total === 1 ? "" : "s"}`, ...parts].join(" · "));
   const [status, chip] = verdict.children;
-  sayStatus(status, group.shown);
+  sayStatus(status, group.shown, null, dueOfGroup(group));
   chip.className = `chip ${stateClass(group.state)}`;
   say(chip, plain(group.state));
   session.hidden = poll.hidden = past !== null;

@@ -10,11 +10,12 @@ import { id, make, reconcile, say, visible } from "./dom.js";
 import { lag } from "./lag.js";
 import { openRebalance, underWay } from "./now.js";
 import { report } from "./report.js";
-import { sayStatus } from "./status.js";
+import { dueOf, dueOfGroup, sayStatus } from "./status.js";
 import { story } from "./story.js";
 import { sentences } from "./why.js";
 import { STATUSES, between, cause, clockTime, course, day, duration, plain, stateClass, unit } from "./words.js";
 
+const REQUEST_LOG_RUNG = 5;
 const ROWS = 50;
 const BAND_ROWS = 500;
 const MEMBERS = 500;
@@ -149,13 +150,13 @@ function asOf(one, atMs) {
 }
 
 /** What is read of the group's broker, in a line and at length; null where everything can be asked. */
-function lacking({ read, questions }) {
+function lacking({ read, rung, questions }) {
   const asked = (needs) => questions.filter((one) => one.needs === needs).map(({ question }) => `“${question}”`);
   const open = questions.filter((one) => one.needs);
   if (!open.length) return null;
   const needs = [...new Set(open.map((one) => one.needs))];
   return [
-    `Read of its broker: ${read}; ${open.length} question${open.length === 1 ? " needs" : "s need"} more`,
+    `Evidence: ${read}${rung < REQUEST_LOG_RUNG ? " only" : ""} (level ${rung} of 6); ${open.length} question${open.length === 1 ? " needs" : "s need"} more`,
     needs.map((one) => `${asked(one).join(", ")} ${one}.`).join(" "),
   ];
 }
@@ -218,7 +219,7 @@ function updateFacts(facts, found, atMs) {
   }
   const [when, status, chip, since, generation, total] = facts.children;
   say(when, atMs === null ? "" : `at ${day(atMs, serverNow())} ${clockTime(atMs)}`.replace("  ", " "));
-  sayStatus(status, found === null ? "unknown" : found.shown, atMs);
+  sayStatus(status, found === null ? "unknown" : found.shown, atMs, found === null ? null : dueOfGroup(found));
   if (found === null) say(status, "not known yet");
   chip.className = `chip ${stateClass(found?.state ?? "Unknown")}`;
   say(chip, plain(found?.state ?? "Unknown"));
@@ -258,7 +259,7 @@ function updateMember(row, member, apart, atMs) {
   link.href = to(member.href, atMs);
   say(other, apart);
   const [status, heard] = verdict.children;
-  sayStatus(status, member.shown, atMs);
+  sayStatus(status, member.shown, atMs, dueOfTrouble(member));
   say(heard, pollsSeen(member));
   showDeadlines(session, poll, member, atMs);
   say(reasons, member.reasons.map((one) => plain(one)).join(" · "));
@@ -285,6 +286,11 @@ function troubled(member) {
   if (member.predictions.length) return new Set(member.predictions.map((one) => one.kind));
   const left = (deadline) => deadline?.headroom_ratio ?? Infinity;
   return new Set([left(member.poll) < left(member.session) ? "poll" : "session"]);
+}
+
+/** The deadline that a member's status is about. */
+export function dueOfTrouble(member) {
+  return dueOf(...[...troubled(member)].map((kind) => member[kind]));
 }
 
 function pollTimeout(poll) {

@@ -2,10 +2,11 @@
 
 import { Refusal } from "./ask.js";
 import { id, make, reconcile, say, visible } from "./dom.js";
-import { duration } from "./words.js";
+import { clockTime, duration } from "./words.js";
 
 const SHOWN = 100;
 const ROWS_BACK = 1000; // of an instant of the past: a row per partition that changed, by each look at the ends
+const PAGES_BACK = 5; // of so many rows; what changed last before them is not shown, and that is said
 const CLASSES = { OK: "ok", WARN: "late", UNKNOWN: "unknown" };
 
 /** The part of the page about lag: made once, asked with the group, fed with answers. */
@@ -21,7 +22,7 @@ export function lag() {
     root,
     questions: async (ask, links, atMs) => {
       try {
-        return atMs === null ? await ask(`${links.lag}?limit=${SHOWN}`) : then(await ask(`${links.lag}/history?limit=${ROWS_BACK}&to=${atMs + 1}`), atMs);
+        return atMs === null ? await ask(`${links.lag}?limit=${SHOWN}`) : then(await before(ask, links, atMs), atMs);
       } catch (error) {
         // Tables of a version that had none: nothing is shown, and nothing else suffers.
         if (error instanceof Refusal && error.code === "tables_missing") return null;
@@ -37,7 +38,7 @@ export function lag() {
   };
 }
 
-function update(parts, { group, partitions, known, left_off: leftOff }) {
+function update(parts, { group, partitions, known, left_off: leftOff, from_ms: fromMs = null }) {
   const isKnown = partitions.some((one) => one.lag !== null || one.state === "beyond_end");
   // Where nobody looks at ends, who committed what is all there is.
   const isCommitted = known.as_of_ms === null && partitions.some(committer);
@@ -47,11 +48,27 @@ function update(parts, { group, partitions, known, left_off: leftOff }) {
   reconcile(parts.why, group.why, (one) => one.reason, () => make("li"), (item, one) => say(item, one.text));
   const most = Math.max(1, ...partitions.map((one) => one.lag ?? 0));
   reconcile(parts.rows, partitions, (one) => `${one.topic}/${one.partition}`, create, (row, one) => updateRow(row, one, most));
-  say(parts.more, leftOff ? `${leftOff} more are not shown.` : "");
+  const more = leftOff ? `${leftOff} more are not shown.` : "";
+  const cut = fromMs === null ? "" : `Partitions that last changed before ${clockTime(fromMs)} are not shown, nor counted.`;
+  say(parts.more, [more, cut].filter(Boolean).join(" "));
+}
+
+/** Rows up to an instant, the newest first; `fromMs` is where they begin if there are more, else null. */
+async function before(ask, links, atMs) {
+  const question = `${links.lag}/history?limit=${ROWS_BACK}&to=${atMs + 1}`;
+  const rows = [];
+  let cursor = null;
+  for (let pages = 0; pages < PAGES_BACK; pages += 1) {
+    const answer = await ask(cursor === null ? question : `${question}&cursor=${encodeURIComponent(cursor)}`);
+    rows.push(...answer.lag);
+    cursor = answer.next_cursor;
+    if (cursor === null) break;
+  }
+  return { lag: rows, fromMs: cursor === null ? null : rows.at(-1).at_ms };
 }
 
 /** The same answer about an instant: the latest rows up to then, and the time that had passed since. */
-function then({ lag: found }, atMs) {
+function then({ lag: found, fromMs }, atMs) {
   const latest = new Map();
   for (const row of found) if (!latest.has(`${row.topic}/${row.partition}`)) latest.set(`${row.topic}/${row.partition}`, row);
   const since = (sinceMs) => (sinceMs === null ? null : Math.max(0, atMs - sinceMs));
@@ -82,6 +99,7 @@ function then({ lag: found }, atMs) {
     partitions: partitions.slice(0, SHOWN),
     known: { as_of_ms: partitions.every((one) => one.looked_at_ms === null) && partitions.length ? null : atMs, stale: false },
     left_off: Math.max(0, partitions.length - SHOWN),
+    from_ms: fromMs,
   };
 }
 

@@ -5,7 +5,7 @@ import { nameOf, tellApart } from "./beats.js";
 import { countdown, learn, serverNow } from "./countdown.js";
 import { id, make, say, visible } from "./dom.js";
 import { ecg } from "./ecg.js";
-import { aboutClient, pollsSeen, showDeadlines } from "./group.js";
+import { aboutClient, dueOfTrouble, pollsSeen, showDeadlines } from "./group.js";
 import { sayStatus } from "./status.js";
 import { story } from "./story.js";
 import { sentences } from "./why.js";
@@ -61,7 +61,7 @@ export function member(path, { atMs: firstMs }) {
       say(title.lastChild, tellApart([...known.everybody, latest])(nameOf(latest), latest.member_id));
       const [when, status, since, of] = facts.children;
       say(when, atMs === null ? "" : `at ${clockTime(atMs)}`);
-      sayStatus(status, shown === null ? "none" : shown.shown, atMs);
+      sayStatus(status, shown === null ? "none" : shown.shown, atMs, shown === null ? null : dueOfTrouble(shown));
       if (shown === null) say(status, "no member then");
       say(since, shown === null ? "" : standing(shown, atMs));
       of.href = to(group.href, atMs);

@@ -4,6 +4,7 @@ import { to } from "./address.js";
 import { nameOf } from "./beats.js";
 import { countdown, knownNow, serverNow, show } from "./countdown.js";
 import { id, make, reconcile, say, visible } from "./dom.js";
+import { dueOf, sayStatus } from "./status.js";
 import { cause, duration, stateClass } from "./words.js";
 
 const SHOWN = 8; // of each kind; the groups below are sorted by the same
@@ -79,8 +80,7 @@ function createNext(one) {
 
 function updateNext(row, one) {
   const [, status, left] = row.children;
-  status.className = `status ${one.shown}`;
-  say(status, one.shown);
+  sayStatus(status, one.shown, null, dueOf(one));
   const known = one.shown !== "unseen" || one.kind === "rebalance";
   show(left, known ? { deadline_at_ms: one.deadline_at_ms, headroom_ratio: null, is_least: one.is_least } : null, FULL_MS, one.shown);
 }

@@ -3,7 +3,6 @@
 import { Refusal } from "./ask.js";
 import { make } from "./dom.js";
 import { tell } from "./story.js";
-import { zone } from "./words.js";
 
 const AGAIN_MS = 5_000; // each answer reads files
 
@@ -12,10 +11,9 @@ export function sentences(title, pathOf, of) {
   const list = make("ol", "story told");
   list.tabIndex = 0; // on a phone it scrolls
   list.setAttribute("aria-label", title);
-  const utc = zone(new Date()) === "UTC" ? null : make("p", "soft note", "Times inside of sentences are UTC.");
   let last = { atMs: undefined, askedMs: 0, sentences: [] };
   return {
-    root: make("section", "card", make("h2", "", title), list, make("p", "empty", "Nothing is known of it."), utc),
+    root: make("section", "card", make("h2", "", title), list, make("p", "empty", "Nothing is known of it.")),
     questions: async (ask, atMs) => {
       if (last.atMs === atMs && performance.now() - last.askedMs < AGAIN_MS) return last.sentences;
       let found = [];

@@ -165,7 +165,7 @@ class NextDeadline(Answer):
 
 
 class MemberCounts(Answer):
-    """Present members by status."""
+    """Present members by `shown`, as the list of members says it: each is counted once."""
 
     total: int
     ok: int
@@ -173,8 +173,8 @@ class MemberCounts(Answer):
     imminent: int
     overdue: int
     unknown: int
-    awaited: int = Field(description="of those that are ok or late: a rebalance waits for them")
-    unseen: int = Field(description="of those that are overdue: the group rebalances, and they may wait for it too")
+    awaited: int = Field(description="a rebalance waits for them")
+    unseen: int = Field(description="silent while the group rebalances: they may wait for it too")
 
 
 class _Group(_Href):

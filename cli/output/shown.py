@@ -63,7 +63,7 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
         last = row["last_rebalance"]
         cells = [
             _name(row["group_id"]),
-            _status(row["shown"], stale),
+            _status(row["shown"], stale, row["next_session_deadline"], row["next_poll_deadline"]),
             _left(row["next_session_deadline"]),
             _left(row["next_poll_deadline"]),
             _members(row),
@@ -190,7 +190,7 @@ def members(rows: list[Answer], *, stale: bool, narrow: bool = False, verbose: b
     for row in sorted(rows, key=margin):
         cells = [
             _name(row["client_id"]),
-            _status(row["shown"], stale),
+            _status(row["shown"], stale, row["session"], row["poll"]),
             _left(row["session"]),
             _left(row["poll"]),
             _sign(row["poll"]),
@@ -290,7 +290,7 @@ def member(row: Answer, *, stale: bool) -> RenderableType:
         ]
     else:
         lines += [
-            ("status", _status(row["shown"], stale)),
+            ("status", _status(row["shown"], stale, row["session"], row["poll"])),
             *(("", Text(words.escaped(words.shortened(reason, 200)))) for reason in row["reasons"][:5]),
             ("last heard", _instant(session.get("last_heard_at_ms"))),
             ("session over", _deadline(session)),
@@ -401,9 +401,15 @@ def _instant(at_ms: int | None) -> Text:
     return Text("-" if at_ms is None else words.instant(at_ms))
 
 
-def _status(status: str | None, stale: bool) -> Text:
-    """A status; of tables that are behind it is told as what was, because nobody knows what is."""
-    if stale and status in _PASSING:
+_COMING = ("late", "imminent")
+"""Statuses that are about a deadline that is still to come."""
+
+
+def _status(status: str | None, stale: bool, *deadlines: Answer | None) -> Text:
+    """A status; of tables that are behind it is told as what was, because nobody knows what is. So it is where one of
+    the deadlines has passed that it may be about, and nothing of that is read yet: nothing is near any more."""
+    passed = any(one is not None and one["remaining_ms"] is not None and one["remaining_ms"] < 0 for one in deadlines)
+    if (stale and status in _PASSING) or (passed and status in _COMING):
         return Text(f"was {words.name(status)}", style="dim")
     return Text(words.name(status or "-"), style=_STATUS_STYLES.get(status or "", ""))
 
@@ -415,7 +421,7 @@ def _left(deadline: Answer | None) -> Text:
     if left_ms is None:
         return Text("-")
     if left_ms < 0:
-        return Text(f"over since {words.span(-left_ms)}", style="bold red")
+        return Text(f"due {words.took(-left_ms)} ago", style="bold red")
     return Text(f"{'≥ ' if deadline is not None and deadline['is_least'] else ''}{left_ms / 1000:.1f} s")
 
 

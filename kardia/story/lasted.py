@@ -89,7 +89,8 @@ def slow(material: Material, row: Row) -> str:
 def _came_back(material: Material, row: Row, some: list[Row]) -> str:
     """What was waited for in a rebalance: that members rejoin, or that new ones join."""
     lives = [material.life_at(one["member_id"], row["started_at_ms"]) for one in some]
-    return "join" if all(life is None or life["joined_at_ms"] >= row["started_at_ms"] for life in lives) else "rejoin"
+    are_new = all(life is not None and life["joined_at_ms"] >= row["started_at_ms"] for life in lives)
+    return "join" if are_new else "rejoin"
 
 
 def gone(material: Material, row: Row) -> str:

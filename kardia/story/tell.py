@@ -126,7 +126,7 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     gone = [life for life in material.lives if life["end_cause"] in EVICTION_CAUSES and life["ended_at_ms"] <= until_ms]
     told = _last_turn(material, begun, gone)
     told += _around(material, told, until_ms)
-    told = list(dict.fromkeys(told))
+    told = _once(told)
     if not told:
         text = "Nothing to explain: no rebalance and no eviction is known up to this instant."
         told = [Sentence(shown_at_ms, "limit", text, "unknown")]
@@ -253,7 +253,7 @@ def _all(material: Material, members: Collection[str] | None, from_ms: int | Non
     if members is None:
         changes = [row for row in _of_the_group(material) if row["cause"] in _CHANGES or row["cause"] == "sampled"]
         told += map(_change_of, changes)
-    return _in_order(list(dict.fromkeys(told)))
+    return _in_order(_once(told))
 
 
 def _of_the_group(material: Material) -> list[Row]:
@@ -310,6 +310,11 @@ def _from(sentence: Sentence, from_ms: int | None, to_ms: int) -> Sentence:
 def _is_rolled(whole: list[RollOut], life: Row, column: str) -> bool:
     """Whether the sentence of a roll-out tells of this beginning or end of a membership."""
     return any(rolled.is_told(one, life, life[column]) for one in whole)
+
+
+def _once(told: list[Sentence]) -> list[Sentence]:
+    """Sentences without those that two sources, or two turns, tell in the same words."""
+    return list({(one.at_ms, one.kind, one.text, one.member_ids): one for one in reversed(told)}.values())[::-1]
 
 
 def _in_order(told: list[Sentence]) -> list[Sentence]:

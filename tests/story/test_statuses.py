@@ -8,6 +8,7 @@ Stable group; the terminal, the story, REST, the boards and the series are asked
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,6 +127,15 @@ def test_rest_and_boards_leave_nothing_and_nothing_over(api: Api) -> None:
     assert nearest["unknown_members"] == 1, "it is counted among those of whom no deadline is known"
     board = api.get("/api/v1/boards/clusters/demo/groups/waits")["members"]
     assert {one["client_id"]: one["status"] for one in board} == WAITS
+
+
+def test_members_are_counted_by_the_words_that_the_list_of_them_says(api: Api) -> None:
+    """A member that a rebalance waits for was counted twice, as ok and awaited; one that is predicted to go, as ok."""
+    for group in api.get("/api/v1/clusters/demo/groups")["groups"]:
+        words = Counter(one["shown"] for one in api.get(f"{group['href']}/members")["members"])
+        detail = api.get(group["href"])["group"]["members"]
+        assert detail == group["members"]
+        assert {word: count for word, count in detail.items() if count} == {**words, "total": words.total()}
 
 
 def test_series_have_no_margin_of_who_is_unseen(tables: Path) -> None:
