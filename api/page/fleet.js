@@ -166,7 +166,6 @@ function updateGroup(row, group, heard, open, past) {
   if (group.rung < REQUEST_LOG_RUNG) parts.push(`evidence level ${group.rung} of 6`);
   say(head.children[1], [`${members.total} member${members.total === 1 ? "" : "s"}`, ...parts].join(" · "));
   const [status, chip] = verdict.children;
-  sayStatus(status, group.shown, null, dueOfGroup(group));
   chip.className = `chip ${stateClass(group.state)}`;
   say(chip, plain(group.state));
   session.hidden = poll.hidden = past !== null;
@@ -177,6 +176,7 @@ function updateGroup(row, group, heard, open, past) {
     say(last, one ? course(one) : "It did not rebalance.");
     return;
   }
+  sayStatus(status, group.shown, null, dueOfGroup(group));
   showNext(session, group.next_session_deadline, group.session_headroom_min_ratio);
   showNext(poll, group.next_poll_deadline, group.poll_headroom_min_ratio);
   say(last, lastOf(group, open));

@@ -103,7 +103,7 @@ def test_a_member_has_its_page(page: Page, api: Api) -> None:  # noqa: F811
     page.locator(".members a", has_text="billing-1").click()
     has_text(page, "h1", "billing-1 (6f6050d6)")
     has_text(page, ".facts", "group orders")
-    has_text(page, ".told li", "joined")
+    has_text(page, ".told li", "first seen here")
     assert page.locator(".lane").count() == 1
     assert page.locator(".deadlines .count b").first.inner_text().startswith("≥ 9 min")
     assert page.locator("nav").inner_text() == "demo / orders / billing-1"
