@@ -146,7 +146,8 @@ def _last_turn(material: Material, begun: list[Row], gone: list[Row]) -> list[Se
         or begun[-1]["started_at_ms"] >= evicted["ended_at_ms"]
         or material.end_that_began(begun[-1]) is evicted
     ):
-        return _chain(material, begun)
+        since_ms = begun[-1]["started_at_ms"] - TOGETHER_MS
+        return _with_all_ends(material, _chain(material, begun), [one for one in gone if _over_at(one) >= since_ms])
     if evicted is None:
         return []
     around = [row for row in begun if _spans(row, evicted["ended_at_ms"])]
@@ -154,8 +155,14 @@ def _last_turn(material: Material, begun: list[Row], gone: list[Row]) -> list[Se
     all_ended = [life for life in gone if life["ended_at_ms"] >= since_ms]
     turn = _turn(material, around[-1]) if around else []
     began = material.end_that_began(around[-1]) if around else None
-    ends = together.ended(material, [life for life in all_ended if life is not began], alone=True)
-    return [*turn, *ends[-AROUND_MAX:]]
+    return _with_all_ends(material, turn, all_ended if began is None or began in all_ended else [*all_ended, began])
+
+
+def _with_all_ends(material: Material, turn: list[Sentence], gone: list[Row]) -> list[Sentence]:
+    """A turn with all who were evicted in it, those of one kind in one sentence, and nobody twice."""
+    ends = {((life["member_id"],), _over_at(life)) for life in gone}
+    told = [one for one in turn if one.kind != "ended" or (one.member_ids, one.at_ms) not in ends]
+    return [*told, *together.ended(material, gone, alone=True)[-AROUND_MAX:]]
 
 
 AROUND_MS = 1_800_000

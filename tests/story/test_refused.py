@@ -56,7 +56,9 @@ def test_a_refusal_in_the_life_of_the_owner_says_no_end() -> None:
 
 def test_who_names_another_epoch_is_said_to_be_fenced_with_how_often() -> None:
     rows = [transition(n, n * 1_000, "Member", "a", cause="fenced", from_state="Member") for n in range(1, 5)]
-    assert "a was fenced 4 times, from 08:53:21.000Z to 08:53:24.000Z" in texts([life("a", 0, protocol="consumer")], rows)
+    assert "a was fenced 4 times, from 08:53:21.000Z to 08:53:24.000Z" in texts(
+        [life("a", 0, protocol="consumer")], rows
+    )
 
 
 def test_who_comes_with_a_static_id_that_another_member_of_a_classic_group_has_is_told_so() -> None:

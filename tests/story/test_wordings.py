@@ -17,7 +17,7 @@ import pytest
 from cli.asking import when
 from kardia.observe import ObserverSettings
 from kardia.story import words
-from kardia.story.tell import explain
+from kardia.story.tell import explain, why
 from kardia.story.together import WITHIN_MS
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, replay
@@ -164,3 +164,11 @@ def test_a_load_is_told_once_where_two_sources_tell_it() -> None:
     rows = [transition(n, 5_000, "Stable", cause="coordinator_loaded") for n in (1, 2)]
     told = [one.text for one in explain(material(transitions=rows)).sentences if "loaded" in one.text]
     assert len(told) == 1
+
+
+def test_why_names_all_who_were_evicted_in_the_last_turn() -> None:
+    """Of two whose sessions ended in one instant only the one that began the rebalance was told."""
+    gone = [life("a", 0, 30_000, "session_expired"), life("b", 0, 30_005, "session_expired")]
+    rows = [rebalance(30_000, 30_010, "session_expired", "a", members_after=0)]
+    told = [one for one in why(material(lives=gone, rebalances=rows)).sentences if one.kind == "ended"]
+    assert [one.member_ids for one in told] == [("a", "b")]
