@@ -193,7 +193,7 @@ def members(rows: list[Answer], *, stale: bool, narrow: bool = False, verbose: b
             _status(row["shown"], stale, row["session"], row["poll"]),
             _left(row["session"]),
             _left(row["poll"]),
-            _sign(row["poll"]),
+            _sign(row["poll"], narrow=narrow),
             _name(row["group_instance_id"]),
         ]
         if epochs:
@@ -447,8 +447,8 @@ def _last_poll(poll: Answer | None) -> Text:
     return _instant(None) if at_ms is None else Text.assemble(_instant(at_ms), " ", _sign(poll))
 
 
-def _sign(poll: Answer | None) -> Text:
+def _sign(poll: Answer | None, *, narrow: bool = False) -> Text:
     if not poll or poll["evidence"] == "none":
         return Text("-")
-    bound_ms = poll["error_bound_ms"]
+    bound_ms = None if narrow else poll["error_bound_ms"]
     return Text(words.name(poll["evidence"]) + (f", up to {words.span(bound_ms)} before" if bound_ms else ""))

@@ -19,7 +19,7 @@ from api.metrics import TableMetrics
 from api.settings import ApiSettings
 from api.store import Store
 from tests.api.conftest import Api, running
-from tests.api.written import Tables, health, member, progress, rebalance, transition
+from tests.api.written import Tables, health, member, prediction, progress, rebalance, transition
 from tests.story.conftest import kardia, wall_ms
 
 PREPARING = "PreparingRebalance"
@@ -152,3 +152,30 @@ def test_series_have_no_margin_of_who_is_unseen(tables: Path) -> None:
         assert count == (status in WAITS.values()), status
     in_all = {"cluster": "demo", "state": "unseen"}
     assert registry.get_sample_value("kardia_members", in_all) == 1
+
+
+@pytest.mark.parametrize("verb", [("group", "g"), ("groups",), ("watch", "--for", "0"), ("watch", "g", "--for", "0")])
+def test_nothing_is_near_once_its_deadline_has_passed_unread(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    """The job has not read so far yet: `imminent` and `over since` were said of who may have been heard long ago."""
+    written, now_ms = Tables(tmp_path / "tables"), wall_ms()
+    written.create()
+    written.batch(
+        0,
+        transition("g", 1, "Stable", at_ms=now_ms - 60_000),
+        member("g", "weak", client_id="weak", joined_at_ms=now_ms - 60_000),
+        health(
+            "g",
+            "weak",
+            at_ms=now_ms - 3_000,
+            client_id="weak",
+            status="imminent",
+            last_heard_at_ms=now_ms - 11_000,
+            session_deadline_at_ms=now_ms - 1_000,
+        ),
+        prediction("g", "weak", "session", predicted_at_ms=now_ms - 5_000, deadline_at_ms=now_ms - 1_000),
+        progress(now_ms - 2_000),
+    )
+    out = kardia(*verb, "--tables", written.root).out
+    assert "was imminent" in out
+    assert not re.search(r"(?<!was )imminent|over since", out)
+    assert re.search(r"due [\d.]+ m?s ago", out)
