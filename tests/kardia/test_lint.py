@@ -106,7 +106,8 @@ def test_two_processes_with_one_static_id_are_found_by_the_first_refusal() -> No
     (found,) = lint([one, other], (), (), ["m1"])
     assert found.rule == "duplicate_static_id"
     assert found.text == (
-        "The static id s was taken over 1 time: member m1 and member m2. Who had it before still lived and was fenced: member m1."
+        "The static id s was taken over 1 time: member m1 and member m2. Who had it before still lived and was fenced: "
+        "member m1."
     )
 
 
@@ -120,3 +121,31 @@ def test_ids_are_never_more_than_text() -> None:
 def test_every_rule_has_a_name_of_its_own_and_an_advice() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES)
     assert all(rule.advice.endswith(".") and rule.severity in ("warning", "advice") for rule in RULES)
+
+
+def stall(member_id: str, ended: int, **given: Any) -> dict[str, Any]:
+    known = {
+        "client_id": member_id[0],
+        "joined_at_ms": NOW_MS,
+        "ended_at_ms": NOW_MS + ended,
+        "end_cause": "poll_timeout",
+    }
+    return life(member_id, rebalance_timeout_ms=8_000, session_timeout_ms=6_000) | known | given
+
+
+def test_stalls_above_the_poll_interval_are_told_once_with_what_to_change() -> None:
+    back = life(
+        "a-2", rebalance_timeout_ms=8_000, session_timeout_ms=6_000, client_id="a", joined_at_ms=NOW_MS + 46_200
+    )
+    static = stall("s-1", 50_000, end_cause="session_expired", fault="application", group_instance_id="s")
+    (found,) = lint([stall("a-1", 40_000), back | {"ended_at_ms": None}, static], [], [])
+    assert found.rule == "stalls_above_interval"
+    assert found.text == "a (a-1) and s (s-1): no poll for up to 14.2 s, at a poll interval of 8 s."
+    assert found.advice.startswith("Raise max.poll.interval.ms")
+    assert found.member_ids == ("a-1", "s-1")
+
+
+def test_a_stall_after_which_nobody_came_back_has_no_upper_bound_and_a_crash_is_none() -> None:
+    (found,) = lint([stall("a-1", 40_000)], [], [])
+    assert "no poll for more than 8 s" in found.text
+    assert rules([stall("a-1", 40_000, end_cause="session_expired", fault="client_silent")]) == []
