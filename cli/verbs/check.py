@@ -100,7 +100,7 @@ def _judged(
 
 def _below(row: dict[str, Any], session_margin: float, poll_margin: float | None) -> dict[str, Any] | None:
     """A group that is below the margin, and why; a deadline that has passed leaves nothing. None if it is not."""
-    overdue = row["members"]["overdue"] - row["members"]["unseen"]
+    overdue = row["members"]["overdue"]
     why = [f"{overdue} overdue"] if overdue else []
     ratios = {}
     for noun, margin in (("session", session_margin), ("poll", poll_margin)):
