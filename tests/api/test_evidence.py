@@ -108,7 +108,7 @@ def test_the_api_the_metrics_and_the_command_line_say_the_rung(folder: Path, run
         told = kardia("member", "g04", life["member_id"], "--tables", str(tables))
         assert (f"(level {rung} of 6)" in told) is (rung < 5)
         assert "- -" not in told
-    assert ("RUNG" in kardia("groups", "--tables", str(tables))) is (rung < 5)
+    assert ("LEVEL" in kardia("groups", "--tables", str(tables))) is (rung < 5)
 
 
 @pytest.mark.parametrize("rung", [1, 2, 3, 4])
