@@ -3,8 +3,8 @@
     CHECKPOINT/.kardia.lock         lease of the run that uses it
     CHECKPOINT/generation.json      what this checkpoint is: generation, first batch, cluster, topic, lanes, state
     CHECKPOINT/GENERATION/          Spark's own files (offsets, commits, state)
-    CHECKPOINT/GENERATION-lanes/    what its lanes began with, where their number was changed (`spark_jobs.relane`) or
-                                    their topic was made again (`spark_jobs.remade`)
+    CHECKPOINT/GENERATION-lanes/    what its lanes began with, where their number was changed (`spark_jobs.relane`),
+                                    their topic was made again (`remade`), or one was damaged (`rebuilt`)
 
 A generation is one unbroken line of batches. Spark counts the batches of a fresh checkpoint from 0; `batch_id` in the
 tables is `first_batch + Spark's number`, so it grows over generations, and the transactions of each generation carry an
@@ -43,8 +43,8 @@ class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Before(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The generation whose lanes a generation has taken over: in another number (`spark_jobs.relane`), or from a topic
-    of the same name that is no more (`spark_jobs.remade`)."""
+    """The generation whose lanes a generation has taken over: in another number (`spark_jobs.relane`), from a topic of
+    the same name that is no more (`remade`), or because some of them were damaged (`rebuilt`)."""
 
     name: str
     topic: str
@@ -68,6 +68,10 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whose lanes it has taken over; None: it began with none."""
     topic_id: str = ""
     """Id of the topic that it reads; empty where brokers give none, and in checkpoints that do not know it yet."""
+    damaged: bool = False
+    """Whether a lane could not be read back: the next start builds it again (`spark_jobs.rebuilt`)."""
+    begins_at: dict[int, int] = {}
+    """Offset that its first batch begins with, by partition; empty: with what the topic has."""
 
     @property
     def app_id(self) -> str:

@@ -5,6 +5,7 @@
     ├── CheckpointError    checkpoint and tables do not belong together, or the checkpoint is of another deployment
     ├── LeaseError         another run holds the directory
     ├── StateError         saved state of a lane cannot be read by this version
+    │   └── DamagedError   it is not what was written
     ├── RowsError          rows of the observer do not fit their table
     ├── NotAppliedError    the observer raised, and nobody has kept the state before it
     ├── TopicLossError     the topic no longer has records that were not read yet
@@ -51,6 +52,10 @@ class LeaseError(JobError):
 
 class StateError(JobError):
     """Saved state of a lane cannot be read by this version."""
+
+
+class DamagedError(StateError):
+    """Saved state of a lane is not what was written: the next start builds the lane again (`spark_jobs.rebuilt`)."""
 
 
 class RowsError(JobError):

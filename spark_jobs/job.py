@@ -25,6 +25,7 @@ from spark_jobs import (
     archive,
     cluster,
     preparing,
+    rebuilt,
     relane,
     remade,
     scratch,
@@ -36,7 +37,7 @@ from spark_jobs import (
 )
 from spark_jobs.checkpoint import Checkpoint, describe
 from spark_jobs.disk import disk_named, store_named
-from spark_jobs.errors import TopicLossError
+from spark_jobs.errors import DamagedError, TopicLossError
 from spark_jobs.jvm import java
 from spark_jobs.jvm.private_pyspark import jvm_process
 from spark_jobs.jvm.voice import Voice
@@ -121,6 +122,8 @@ def run(
                 checkpoints = preparing.taken_over(spark, old, settings, lanes, factory, client, say)
             if anew is not None:
                 checkpoints = preparing.begun_anew(spark, anew, settings, checkpoints, factory, say)
+            elif checkpoints[stream.NAME].generation.damaged:
+                checkpoints |= preparing.built_again(spark, settings, client, checkpoints, factory, say)
             relane.strays(checkpoints[stream.NAME].generation, settings.bootstrap_server, client.librdkafka, say)
             _Job(settings, client, spark, checkpoints, factory, stop, say, stack, voice, leases).run()
         except _of_others() as error:
@@ -297,6 +300,7 @@ class _Job:
                 max_records=settings.max_records,
                 fail_on_loss=fail_on_loss,
                 more=self._client.java,
+                begins_at=checkpoint.generation.begins_at,
             ),
             self._factory,
             checkpoint,
@@ -343,6 +347,8 @@ class _Job:
         except StreamingQueryException as error:
             self._late.look(error, failure)
             found = stream.explain(failure, error, f"query {query.name}, checkpoint {self._settings.checkpoint}")
+            if isinstance(found, DamagedError) and query.name == stream.NAME:
+                rebuilt.note(self._checkpoints[stream.NAME])
             if isinstance(found, TopicLossError) and self._is_another_topic():
                 found = topic_loss.made_again(self._settings.topic, self._settings.bootstrap_server)
             raise found from error

@@ -18,7 +18,7 @@ from ingest.security import for_java
 from ingest.security.rendering import librdkafka as rendered
 from kardia.locations import Store
 from kardia.tables import LIVE_TABLES
-from spark_jobs import archive, cluster, relane, remade, s3a, session, state_codec, stream, topic, topic_loss
+from spark_jobs import archive, cluster, rebuilt, relane, remade, s3a, session, state_codec, stream, topic, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, open_checkpoint
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import RefusedError, TopicError
@@ -125,6 +125,21 @@ def begun_anew(
     with disk_named(settings.checkpoint), store_named(settings.tables):
         reached = faults.from_environment(os.environ)
         return remade.begin(spark, topic_id, settings, checkpoints, factory, reached, say)
+
+
+def built_again(
+    spark: SparkSession,
+    settings: StreamSettings,
+    client: Client,
+    checkpoints: dict[str, Checkpoint],
+    factory: ModelFactory,
+    say: Callable[[str], None],
+) -> dict[str, Checkpoint]:
+    """The live query's checkpoint without the lanes that could not be read back."""
+    with disk_named(settings.checkpoint), store_named(settings.tables):
+        reached = faults.from_environment(os.environ)
+        live = checkpoints[stream.NAME]
+        return {stream.NAME: rebuilt.begin(spark, settings, client.librdkafka, live, factory, reached, say)}
 
 
 def check_losses(

@@ -200,24 +200,41 @@ def strays(live: Generation, bootstrap: str, client: Mapping[str, str], say: Cal
 
 def read_lanes(spark: SparkSession, checkpoint: Checkpoint, factory: ModelFactory) -> list[Lane]:
     """All lanes as the last batch left them."""
-    agreement = checkpoint.generation.agreement
+    stores: dict[int, InMemory] = {}
+    for part in range(parts_of(checkpoint)):
+        stores |= stores_of(spark, checkpoint, part)
+    return [
+        read_lane(checkpoint, factory, number, stores.get(number, InMemory()))
+        for number in range(checkpoint.generation.agreement.lanes)
+    ]
+
+
+def parts_of(checkpoint: Checkpoint) -> int:
+    """Parts that have state: lane `n` is in part `n` modulo their number (`topic.parts`)."""
+    return 0 if checkpoint.committed() is None else max(1, checkpoint.generation.parts)
+
+
+def stores_of(spark: SparkSession, checkpoint: Checkpoint, part: int) -> dict[int, InMemory]:
+    """What Spark's store has of each lane of a part after the last batch."""
     _ = spark.streams  # makes the coordinator of state stores, without which none can be read
     stores: dict[int, InMemory] = {}
-    parts = 0 if checkpoint.committed() is None else max(1, checkpoint.generation.parts)
-    for part in range(parts):
-        for name in ("mark", "base", "journal"):
-            _fill(stores, name, _state(spark, checkpoint, part, name))
-    found = []
-    for number in range(agreement.lanes):
+    for name in ("mark", "base", "journal"):
+        _fill(stores, name, _state(spark, checkpoint, part, name))
+    return stores
 
-        def begin(number: int = number) -> Lane:
-            lane = Lane(factory, agreement.topic, number, agreement.lanes, cluster=agreement.cluster)
-            if checkpoint.seeds is not None:
-                lane.load(seeds.read(checkpoint.seeds, number))
-            return lane
 
-        found.append(journal.read(stores.get(number, InMemory()), begin).lane)
-    return found
+def read_lane(checkpoint: Checkpoint, factory: ModelFactory, number: int, store: InMemory) -> Lane:
+    """A lane that is read back."""
+    return journal.read(store, lambda: new_lane(checkpoint, factory, number)).lane
+
+
+def new_lane(checkpoint: Checkpoint, factory: ModelFactory, number: int) -> Lane:
+    """A lane as its generation began with it."""
+    agreement = checkpoint.generation.agreement
+    lane = Lane(factory, agreement.topic, number, agreement.lanes, cluster=agreement.cluster)
+    if checkpoint.seeds is not None:
+        lane.load(seeds.read(checkpoint.seeds, number))
+    return lane
 
 
 def _state(spark: SparkSession, checkpoint: Checkpoint, part: int, name: str) -> list[Any]:

@@ -121,6 +121,7 @@ def _begin_live(
         name=name,
         first_batch=max(batch, -1 if highest is None else highest) + 1,
         topic_id=now,
+        begins_at={},
         before=Before(generation.name, agreement.topic, agreement.lanes, checkpoint.read_offsets()),
     )
     reached("anew:before", batch)

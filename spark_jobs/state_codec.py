@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from spark_jobs import migrations
-from spark_jobs.errors import StateError
+from spark_jobs.errors import DamagedError, StateError
 
 VERSION = 27
 """Version of the bytes written now; a release raises it once if its state has a field more than the one before."""
@@ -114,11 +114,12 @@ def unpack(data: bytes, where: str) -> bytes:
         raise damaged(str(error), where) from error
 
 
-def damaged(why: str, where: str) -> StateError:
+def damaged(why: str, where: str) -> DamagedError:
     """The refusal of bytes that are not what was written."""
-    return StateError(
+    return DamagedError(
         f"saved state is damaged: {why}",
         where,
         f"the bytes version {VERSION} writes",
-        "restore the checkpoint from a copy, or rebuild with a new checkpoint and --new-generation",
+        "start again: the lane is built again from what the topic still has; or restore the checkpoint from a copy, or "
+        "rebuild with a new checkpoint and --new-generation",
     )

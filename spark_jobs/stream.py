@@ -27,6 +27,7 @@ from kardia.observe.careful import REASON as NOT_APPLIED
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.disk import disk_error, refusal
 from spark_jobs.errors import (
+    DamagedError,
     InputFileError,
     JobError,
     RefusedError,
@@ -42,6 +43,7 @@ from spark_jobs.outputs import EVENTS_TAKEN, FILES_FORGOTTEN, LANES_READ, merge,
 from spark_jobs.processor import LaneProcessor, stepped
 from spark_jobs.schemas import to_tables
 from spark_jobs.stages import Laps, Spent, add, rows_of
+from spark_jobs.state_codec import damaged
 from spark_jobs.writers import TableWriter
 
 if TYPE_CHECKING:
@@ -219,7 +221,11 @@ def _stop(query: StreamingQuery) -> None:
         query.stop()
 
 
-_OURS = re.compile(r"spark_jobs\.errors\.StateError: (?P<sentence>[^\n]+)")
+_OURS = re.compile(r"spark_jobs\.errors\.(?P<kind>StateError|DamagedError): (?P<sentence>[^\n]+)")
+_STATE_LOST = re.compile(
+    r"CANNOT_LOAD_STATE_STORE\.(?!\w*OUT_OF_MEMORY|UNRELEASED_THREAD_ERROR|FAILED_TO_GET_CHANGELOG_WRITER)(?P<why>\w+)"
+)
+"""Files of Spark's state that are not as it wrote them; not where it had no memory or no file to write."""
 _OF_TASK = re.compile(
     r"spark_jobs\.errors\.(?P<kind>InputFileError|TablesError): "
     r"(?P<what>[^\n]+) \((?P<where>[^\n]+?)\)\. Expected: (?P<expected>[^\n]+)\. Next: (?P<next>[^\n]+)\."
@@ -273,7 +279,8 @@ def explain(failure: BaseException | None, error: BaseException, where: str, jvm
     text = str(error)
     ours = _OURS.search(text)
     if ours:
-        return StateError(
+        kind_of_state = DamagedError if ours["kind"] == DamagedError.__name__ else StateError
+        return kind_of_state(
             f"a lane's saved state was refused: {ours['sentence']}",
             where,
             "state of this version",
@@ -289,6 +296,9 @@ def explain(failure: BaseException | None, error: BaseException, where: str, jvm
     refused = _refused_by_brokers(text, where)
     if refused is not None:
         return refused
+    torn = _STATE_LOST.search(text)
+    if torn:
+        return damaged(f"Spark cannot load it ({torn['why'].lower()})", where)
     if any(mark in text for mark in LOSS_MARKS):
         return TopicLossError(
             "the topic no longer has records that were not read yet: retention or a deletion removed them",

@@ -30,6 +30,9 @@ two kills, or none ever is: at most 6 million events, a minute of work in a back
 
 METADATA_TIMEOUT_S = 30.0
 
+EARLIEST = -2
+"""Offset that means the first that a partition has."""
+
 CONSUMER = {
     # After each poll Spark asks the broker for two offsets, and they queue behind the consumer's next fetch, which
     # waits for data up to this long: at Kafka's default of 500 it costs 85 ms per partition and batch. No idle traffic
@@ -75,15 +78,17 @@ def records(
     fail_on_loss: bool = True,
     more: Mapping[str, str] | None = None,
     lanes: Sequence[int] | None = None,
+    begins_at: Mapping[int, int] | None = None,
 ) -> DataFrame:
     """Stream of records with the columns the stateful operator takes (`processor.INPUT_COLUMNS`); of some `lanes` if
-    they are given. `more`: settings of Java's client, which Spark's plans show: no secret is among them
-    (`ingest.security.for_java`)."""
+    they are given, of a new checkpoint from `begins_at` on. `more`: settings of Java's client, which Spark's plans
+    show: no secret is among them (`ingest.security.for_java`)."""
+    begin = {str(lane): (begins_at or {}).get(lane, EARLIEST) for lane in lanes or ()}
     reader = spark.readStream.format("kafka")
     options = {
         "kafka.bootstrap.servers": bootstrap,
         **({"subscribe": topic} if lanes is None else {"assign": json.dumps({topic: list(lanes)})}),
-        "startingOffsets": "earliest",
+        "startingOffsets": json.dumps({topic: begin}) if begin else "earliest",
         "includeHeaders": "true",
         "failOnDataLoss": str(fail_on_loss).lower(),
         "maxOffsetsPerTrigger": str(max_records),
@@ -112,6 +117,7 @@ def parts(
     max_records: int = MAX_RECORDS_PER_BATCH,
     fail_on_loss: bool = True,
     more: Mapping[str, str] | None = None,
+    begins_at: Mapping[int, int] | None = None,
 ) -> list[DataFrame]:
     """The records in so many parts, of the same lanes in every run."""
     most = max(1, max_records // number)
@@ -124,6 +130,7 @@ def parts(
             fail_on_loss=fail_on_loss,
             more=more,
             lanes=range(part, lanes, number),
+            begins_at=begins_at,
         )
         for part in range(number)
     ]
