@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from demo.broker import Broker
+from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES
-from spark_jobs import checkpoint
+from spark_jobs import checkpoint, rebuilt, relane, state_codec, stream
+from spark_jobs.errors import DamagedError
+from spark_jobs.journal import InMemory, Mark
+from spark_jobs.lane_model import ObserverFactory
 from tests.spark_jobs.support import LANES, SLICES, produce, run_stream, story_messages, stream_command, told_rows
-
-pytestmark = [pytest.mark.slow]
 
 FIRST = SLICES // 2
 
@@ -41,6 +43,7 @@ def _damage(home: Path, kind: Callable[[Path], None]) -> int:
     return len(files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [_torn, Path.unlink], ids=["torn", "gone"])
 def test_a_lane_whose_files_are_damaged_is_built_again(
     kafka: Broker, tmp_path: Path, kind: Callable[[Path], None], request: pytest.FixtureRequest
@@ -62,3 +65,34 @@ def test_a_lane_whose_files_are_damaged_is_built_again(
     assert done.returncode == 0, done.stderr[-3_000:]
     assert "built again from all that it ever read" in done.stderr
     assert told_rows(tmp_path / "b" / "tables", LIVE_TABLES) == told_rows(tmp_path / "a" / "tables", LIVE_TABLES)
+
+
+def test_of_lanes_that_spark_can_read_the_damaged_ones_alone_are_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement = checkpoint.Agreement("live", "demo", "kardia.events", 3)
+    generation = checkpoint.Generation(checkpoint.VERSION, "g", 0, agreement, state_codec.VERSION, parts=1)
+    torn = InMemory()
+    torn.put_base([b"these are no pieces"])
+    torn.put_mark(Mark(state_codec.VERSION, b"", 1, 0))
+    monkeypatch.setattr(relane, "stores_of", lambda *_: {1: torn, 2: InMemory()})
+    monkeypatch.setattr(checkpoint.Checkpoint, "committed", lambda _: 7)
+    found = checkpoint.Checkpoint(tmp_path, generation)
+    kept, lost = rebuilt._read(None, found, ObserverFactory(ObserverSettings("demo")))  # type: ignore[arg-type]
+    assert (sorted(kept), lost) == ([0, 2], [1])
+
+
+@pytest.mark.parametrize(
+    ("why", "is_damaged"),
+    [
+        ("UNCATEGORIZED", True),
+        ("CANNOT_READ_STREAMING_STATE_FILE", True),
+        ("ROCKSDB_STORE_PROVIDER_OUT_OF_MEMORY", False),
+        ("UNRELEASED_THREAD_ERROR", False),
+    ],
+)
+def test_what_spark_cannot_load_is_told_in_a_sentence_and_where_it_had_no_memory_nothing_is_damaged(
+    why: str, is_damaged: bool
+) -> None:
+    error = ValueError(f"[CANNOT_LOAD_STATE_STORE.{why}] An error occurred during loading state.")
+    assert isinstance(stream.explain(None, error, "query live"), DamagedError) == is_damaged
