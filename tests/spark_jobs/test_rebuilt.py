@@ -23,6 +23,9 @@ from tests.spark_jobs.support import LANES, SLICES, produce, run_stream, story_m
 
 FIRST = SLICES // 2
 
+TOLD = [name for name in LIVE_TABLES if name != "lag"]
+"""Of lag it follows from how the batches are cut which commits have a row."""
+
 
 def _torn(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
@@ -64,7 +67,7 @@ def test_a_lane_whose_files_are_damaged_is_built_again(
     done = run_stream(broken)
     assert done.returncode == 0, done.stderr[-3_000:]
     assert "built again from all that it ever read" in done.stderr
-    assert told_rows(tmp_path / "b" / "tables", LIVE_TABLES) == told_rows(tmp_path / "a" / "tables", LIVE_TABLES)
+    assert told_rows(tmp_path / "b" / "tables", TOLD) == told_rows(tmp_path / "a" / "tables", TOLD)
 
 
 def test_of_lanes_that_spark_can_read_the_damaged_ones_alone_are_lost(
