@@ -132,7 +132,7 @@ def countdown() -> tuple[RegexMap, ...]:
     """Countdowns in words: one that is over, one that comes within three seconds (less than a heartbeat of the default
     settings), of whom there is none, and none that is known. The least that it may be (`≥`) is no alarm: who is in
     danger is sampled in every batch and so told exactly, and who is well now and then."""
-    return told("^over since", OVER), told(r"^[0-2]\.", ALARM), told("^ended", GONE), told("^not known", BLIND)
+    return told("^due", OVER), told(r"^[0-2]\.", ALARM), told("^ended", GONE), told("^not known", BLIND)
 
 
 def mapped(colours: dict[str, str]) -> ValueMap:

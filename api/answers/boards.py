@@ -91,7 +91,7 @@ def _in_words(left_ms: int | None, status: str, *, is_least: bool) -> str:
         return "ended"
     if left_ms is None:
         return "not known"
-    return f"over since {-left_ms / 1000:.1f} s" if left_ms < 0 else f"{'≥ ' * is_least}{left_ms / 1000:.1f} s"
+    return f"due {-left_ms / 1000:.1f} s ago" if left_ms < 0 else f"{'≥ ' * is_least}{left_ms / 1000:.1f} s"
 
 
 def _next(view: ClusterView, one: dict[str, Any], freshness: Freshness) -> dict[str, Any]:

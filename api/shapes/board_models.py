@@ -11,7 +11,7 @@ from kardia.statuses import SHOWN
 _LEFT = "null while the feed is stale or has not reached a deadline that the clock has passed; below 0 it is over"
 
 _IN_WORDS = (
-    "the same in words: `9.2 s`, `≥ 9.2 s` where it may have been renewed since, `over since 0.4 s`, `ended` or "
+    "the same in words: `9.2 s`, `≥ 9.2 s` where it may have been renewed since, `due 0.4 s ago`, `ended` or "
     "`not known`"
 )
 

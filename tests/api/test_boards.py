@@ -84,7 +84,7 @@ def test_a_deadline_that_the_feed_has_not_reached_is_not_over(tables: Tables, se
     assert {name: one["session_left_ms"] for name, one in found.items()} == {"a": None, "b": -3_100, "c": 2_000}
     assert {name: one["session_left"] for name, one in found.items()} == {
         "a": "not known",
-        "b": "over since 3.1 s",
+        "b": "due 3.1 s ago",
         "c": "≥ 2.0 s",
     }
 

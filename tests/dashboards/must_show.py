@@ -231,7 +231,7 @@ MUST_SHOW = {
             cell("fleet", "Worst groups", "{group}", "worst status", "overdue", OVER),
             cell("group", "Members over time", WHO, "", "overdue", OVER),
             cell("group", "Members", WHO, "certainty", "provisional", SOON),
-            cell("group", "Members", WHO, "session ends in", "over since 4.2 s", OVER),
+            cell("group", "Members", WHO, "session ends in", "due 4.2 s ago", OVER),
             stat("member", "Poll ends in", "not known", BLIND),
             stat("member", "Ended because of", "still a member", PLAIN),
             cell("member", "What was said beforehand", "session", "outcome", "open", PLAIN),
