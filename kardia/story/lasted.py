@@ -37,14 +37,14 @@ def began_unseen(row: Row) -> bool:
 
 def length(row: Row) -> str:
     """How long a rebalance lasted that is over, behind its subject. Of its phases the second is told where it took
-    long: the first is the wait for members, which is told by whom it waited for."""
+    long, or is all that was read: the first is the wait for members, which is told by whom it waited for."""
     began_ms, joined_ms, over_ms = row["started_at_ms"], row["joined_at_ms"], row["completed_at_ms"]
     early_ms, late_ms = row["at_bound_ms"], row["completed_bound_ms"]
     sync = ""
-    if joined_ms is not None and over_ms - joined_ms >= SLOW_MS:
+    if joined_ms is not None and (over_ms - joined_ms >= SLOW_MS or began_unseen(row)):
         sync = f", {_between(over_ms - joined_ms, 0, late_ms)} of it for the assignments"
     if began_unseen(row):
-        return f"was over; when it had begun was not read{sync.replace(' of it', '')}"
+        return f"was over{sync}; when it had begun was not read"
     return f"took {_between(over_ms - began_ms, early_ms, late_ms)}{sync}"
 
 

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+import typer.main
 from confluent_kafka.admin import AdminClient
 
-from cli.main import VERBS
+from cli.main import VERBS, app
 from tests.api.conftest import WAIT_S
 from tests.notify.conftest import free_port, until
 from tests.spark_jobs.support import ROOT
@@ -43,6 +44,7 @@ TESTED = {
     "doctor": {"broker_logging", "client_config"},
     "up": {"config"},
     "collect": {"positions", "client_config", "events_client_config"},
+    "live": {"tables", "state", "client_config", "token_file", "tls_certificate", "tls_key"},
     "capture": {"out", "client_config"},
     "stream": {"tables", "checkpoint", "executors", "client_config"},
     "serve": {"tables", "token_file", "tls_certificate", "tls_key"},  # the pair: `tests/api/test_serve.py`
@@ -89,6 +91,16 @@ def here(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def path(way: str, home: Path, name: str) -> str:
     """The path as it is written in one of the ways; in `file://` spaces and umlauts are written as % and digits."""
     return {"relative": name, "absolute": str(home / name), "location": (home / name).as_uri()}[way]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_live_takes_each_of_its_paths_in_every_way(here: Path, way: str) -> None:
+    command = typer.main.get_command(app).commands["live"]  # type: ignore[attr-defined]
+    words = [word for name in sorted(TESTED["live"]) for word in (f"--{name.replace('_', '-')}", path(way, here, name))]
+    with command.make_context("live", words) as context:
+        assert {name: context.params[name].absolute() for name in TESTED["live"]} == {
+            name: here / name for name in TESTED["live"]
+        }
 
 
 def replayed(way: str, home: Path, tables: str) -> Said:
