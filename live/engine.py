@@ -84,8 +84,12 @@ class Engine:
         self.positions = Positions()
         """As of the last batch."""
         self._number, self._told_before = first_batch - 1, -1
-        for batch in files.read_all():
-            self._load(batch)
+        last: Batch | None = None
+        for last in files.read_all():
+            self._load(last)
+        if last is not None:
+            # The one file of which the tables may lack something: the next is written after they have all of it.
+            writer.write(last.number, unpacked(last.tables))
         self._lanes: list[Kept] = [
             journal.read(store, lambda number=number: begin(number))  # type: ignore[misc]
             for number, store in enumerate(self._stores)
@@ -106,8 +110,6 @@ class Engine:
             self._stores[lane].load(puts, batch.number)
         self.positions, self._number = batch.positions, batch.number
         self._told_before = batch.told_before
-        # All but the last are there; the tables take no batch twice.
-        self._writer.write(batch.number, unpacked(batch.tables))
         if PROGRESS.name in batch.tables:
             self._told_before = batch.number
 

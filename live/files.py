@@ -11,8 +11,9 @@ Steps of a batch; killed between any two, the next start finds the batch before,
     3. the tables get the rows, `progress` last, under the number of the batch (`spark_jobs.writers`)
     4. files that no lane needs any more, because each has a newer base, are removed
 
-A start reads all files, gives the tables the rows of the last one once more (they take each batch once), and steps the
-lanes from their bases through what they took since. The file begins with its digest. Reads no clock.
+A file is written when the tables have the rows of the one before. So a start reads all files, gives the tables the
+rows of the last one once more (they take each batch once), and steps the lanes from their bases through what they took
+since. A file begins with its digest. Reads no clock.
 """
 
 from __future__ import annotations
