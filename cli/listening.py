@@ -50,9 +50,10 @@ def listening(settings: ApiSettings) -> Iterator[tuple[socket.socket, str]]:
         yield listener, f"{scheme}://{shown}:{listener.getsockname()[1]}/"
 
 
-def server(settings: ApiSettings, app: FastAPI, listener: socket.socket) -> uvicorn.Server:
+def server(
+    settings: ApiSettings, app: FastAPI, listener: socket.socket, tls: SSLContext | None = None
+) -> uvicorn.Server:
     """What serves an application on a socket: `run` it with the socket, and set `should_exit` to end it."""
-    tls = _tls(settings)
     room = allow_files(settings.connections_max)
     connections = Connections(
         room,
@@ -87,7 +88,7 @@ def server(settings: ApiSettings, app: FastAPI, listener: socket.socket) -> uvic
     )
 
 
-def _tls(settings: ApiSettings) -> SSLContext | None:
+def tls_of(settings: ApiSettings) -> SSLContext | None:
     """TLS with the certificate of the settings; None for HTTP."""
     if settings.tls_certificate is None or settings.tls_key is None:
         return None

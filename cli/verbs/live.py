@@ -219,7 +219,7 @@ def _run(settings: LiveSettings, of_api: ApiSettings, notify: NotifySettings, sa
     from api.app import create_app
     from api.http.gc_tuning import Pauses
     from api.notify.run import Notifier
-    from cli.listening import listening, server
+    from cli.listening import listening, server, tls_of
     from ingest.live import SystemClock
     from ingest.metrics import Metrics
     from live.ahead import Ahead
@@ -227,6 +227,7 @@ def _run(settings: LiveSettings, of_api: ApiSettings, notify: NotifySettings, sa
     from live.run import Around, run
     from live.view import LiveStore
 
+    tls = tls_of(of_api)
     pauses = Pauses()
     pauses.begin()
     around = Around(SystemClock(), Ahead(), say, Metrics(), LiveMetrics())
@@ -260,7 +261,7 @@ def _run(settings: LiveSettings, of_api: ApiSettings, notify: NotifySettings, sa
     others = [around.collecting.registry, around.metrics.registry]
     app.state.registry.register(Others(others if notifier is None else [*others, notifier.metrics.registry]))
     with listening(of_api) as (listener, address):
-        serving = server(of_api, app, listener)
+        serving = server(of_api, app, listener, tls)
 
         def step() -> None:
             try:

@@ -99,13 +99,14 @@ def _run(settings: ApiSettings) -> None:
 
     from api.app import create_app
     from api.http.gc_tuning import Pauses
-    from cli.listening import listening, server
+    from cli.listening import listening, server, tls_of
 
+    tls = tls_of(settings)
     there(settings.tables)
     pauses = Pauses()
     pauses.begin()
     app = create_app(settings, lambda: time.time_ns() // 1_000_000, pauses.shown)
     with listening(settings) as (listener, address):
-        serving = server(settings, app, listener)
+        serving = server(settings, app, listener, tls)
         typer.echo(f"kardia serve: {address} over {settings.tables}")
         serving.run(sockets=[listener])
