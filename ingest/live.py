@@ -171,8 +171,8 @@ class Following:
         settings of clients of the observed cluster."""
         self._settings, self._clock, self._say, self._positions = settings, clock, say, positions
         positions.cluster = settings.cluster
-        self._directory = Directory()
-        self._directory.merge(store.load_directory().entries)
+        self.directory = Directory()
+        self.directory.merge(store.load_directory().entries)
         for note in store.notes:
             say(note)
         self._followable = Followable(settings.log_pattern)
@@ -187,7 +187,7 @@ class Following:
             clock,
             topic,
             self._streams,
-            self._directory,
+            self.directory,
             saves,
             positions,
             metrics,
@@ -235,7 +235,7 @@ class Following:
         broker = settings.broker or self._positions.brokers.get(key, "")
         if dialect.stream == "server" and settings.request_log and is_numbered(broker):
             broker = ""  # its name from a time without a request log, which knows the broker by its address
-        return LogStream(tail, dialect, settings.lanes, self._directory, broker, key)
+        return LogStream(tail, dialect, settings.lanes, self.directory, broker, key)
 
     def _request_log(self) -> RequestJson:
         return RequestJson(

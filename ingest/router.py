@@ -33,12 +33,13 @@ _TEACHING = frozenset(
 class Directory:
     """The directory. Iteration order of the dictionary is the order of last use."""
 
-    __slots__ = ("_max_clients", "_shards", "forgotten")
+    __slots__ = ("_fresh", "_max_clients", "_shards", "forgotten")
 
     def __init__(self, max_clients: int = MAX_CLIENTS) -> None:
         """An empty directory of at most `max_clients`."""
         self._max_clients = max_clients
         self._shards: dict[ClientKey, tuple[int, ...]] = {}
+        self._fresh: dict[ClientKey, tuple[int, ...]] | None = None
         self.forgotten = 0
         """Clients dropped because the directory was full."""
 
@@ -61,6 +62,8 @@ class Directory:
         shards = known.pop(client, ())
         if shard not in shards:
             shards = (*shards[-(MAX_SHARDS - 1) :], shard)
+            if self._fresh is not None:
+                self._fresh[client] = shards
         known[client] = shards
         if len(known) > self._max_clients:
             known.pop(next(iter(known)))
@@ -75,6 +78,11 @@ class Directory:
         for client_id, host, shards in entries:
             for shard in shards:
                 self.add((client_id, host), shard)
+
+    def fresh(self) -> list[tuple[str, str, list[int]]]:
+        """What has been learned since the last call; of the first one nothing."""
+        fresh, self._fresh = self._fresh or {}, {}
+        return [(client_id, host, list(shards)) for (client_id, host), shards in fresh.items()]
 
     def entries(self) -> Iterator[tuple[str, str, list[int]]]:
         """Everything known, for saving; the order is that of last use."""

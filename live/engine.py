@@ -21,6 +21,7 @@ from ingest.committed import SavedCommitted
 from ingest.ports import Clock
 from ingest.positions import Positions, SavedDirectory
 from ingest.positions import Store as PositionsStore
+from ingest.router import Directory
 from ingest.wire import format_of
 from kardia.locations import Folder
 from kardia.observe.careful import REASON as NOT_APPLIED
@@ -84,6 +85,10 @@ class Engine:
         self.positions = Positions()
         """As of the last batch."""
         self._number, self._told_before = first_batch - 1, -1
+        self._directory = Directory()
+        """Who speaks for which shards, as the collector learns it; what was learned since the one beside was saved is
+        in the files from `_directory_from` on."""
+        self._directory_from = (files.numbers() or [first_batch])[0]
         last: Batch | None = None
         for last in files.read_all():
             self._load(last)
@@ -99,6 +104,8 @@ class Engine:
         self._waiting = 0
         self._told: Rows = {}
         """What the lanes told since the last batch."""
+        self._clients: list[tuple[str, str, list[int]]] = []
+        """And what of the directory no file has yet."""
         self._rows = self._bytes = 0
         self._last_based = -1
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tables")
@@ -110,8 +117,15 @@ class Engine:
             self._stores[lane].load(puts, batch.number)
         self.positions, self._number = batch.positions, batch.number
         self._told_before = batch.told_before
+        self._directory.merge(batch.clients)
         if PROGRESS.name in batch.tables:
             self._told_before = batch.number
+
+    def follow(self, directory: Directory) -> None:
+        """Add to the directory of a collector what the files have of it; keep what it learns from now on."""
+        directory.merge(self._directory.entries())
+        directory.fresh()
+        self._directory = directory
 
     # --- the topic of a collector ------------------------------------------------------------------------------------
 
@@ -190,16 +204,18 @@ class Engine:
         number = self._number + 1
         tables = thinning.thinned(to_tables(self._told, number))
         lanes = {lane: puts for lane, store in enumerate(self._stores) if (puts := store.unsaved()) is not None}
-        batch = Batch(number, self._told_before, positions, lanes, packed(tables))
+        self._clients += self._directory.fresh()
+        batch = Batch(number, self._told_before, positions, lanes, packed(tables), self._clients)
         self._reached("file:before", number)
         self._metrics.batch_bytes.inc(self._files.write(batch))
         self._reached("file:written", number)
         for lane, puts in lanes.items():
             self._stores[lane].saved(puts, number)
-        self._number, self._told, self._rows, self._bytes = number, {}, 0, 0
+        self._number, self._told, self._clients, self._rows, self._bytes = number, {}, [], 0, 0
         if PROGRESS.name in tables:
             self._told_before = number
-        needed = min((store.needs_from for store in self._stores if store.needs_from is not None), default=number)
+        of_lanes = (store.needs_from for store in self._stores if store.needs_from is not None)
+        needed = min((self._directory_from, *of_lanes))
         self._writing = self._thread.submit(self._write, number, tables, needed)
 
     def _write(self, number: int, tables: dict[str, pa.Table], needed: int) -> None:
@@ -222,6 +238,7 @@ class Engine:
     def save_directory(self, directory: SavedDirectory) -> None:
         """Save the router's directory."""
         self._beside.save_directory(directory)
+        self._directory_from = self._number + 1
 
     def save_committed(self, committed: SavedCommitted, number: int) -> None:
         """Save the partitions with commits."""

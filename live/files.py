@@ -3,6 +3,7 @@
     STATE/.kardia.lock      lease of the run that uses it
     STATE/generation.json   what it is of (`live.state`)
     STATE/NAME/batch-N      positions, what the lanes took, and the rows for the tables, of batch N of generation NAME
+    STATE/positions/        what is kept beside: the router's directory as a whole, and the partitions with commits
 
 Steps of a batch; killed between any two, the next start finds the batch before, or this one:
 
@@ -56,6 +57,8 @@ class Batch(msgspec.Struct, array_like=True):
     lanes: dict[int, Puts]
     tables: dict[str, bytes]
     """Rows by table, as an Arrow stream."""
+    clients: list[tuple[str, str, list[int]]]
+    """Who speaks for which shards (`ingest.router`), as far as it was learned in the batch."""
 
 
 _encoder = msgspec.msgpack.Encoder()

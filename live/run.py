@@ -103,6 +103,7 @@ def started(settings: LiveSettings, around: Around, reached: Reached) -> Iterato
             around.say,
         )
         stack.callback(following.close)
+        engine.follow(following.directory)
         yield Running(engine, following)
 
 

@@ -44,12 +44,11 @@ def _counted(found: Sequence[dict[str, Any]]) -> Counter[str]:
 
 
 def ledger_of(tables: Path) -> dict[tuple[int, str], dict[str, int]]:
-    """Lane and source -> counts and reach, added up over all batches; but for `ignored`, among which is a FETCH of a
-    client that a process has not heard of since its start."""
+    """Lane and source -> counts and reach, added up over all batches."""
     found: dict[tuple[int, str], dict[str, int]] = {}
     for row in rows(tables, "progress"):
         place = found.setdefault((row["lane"], row["source"]), Counter())
-        for name in ("events", "lines", "rejected", "gaps", "divergences", "not_modelled"):
+        for name in ("events", "lines", "ignored", "rejected", "gaps", "divergences", "not_modelled"):
             place[name] += row[name]
         place["complete_to_ms"] = max(place["complete_to_ms"], row["complete_to_ms"])
     return found
