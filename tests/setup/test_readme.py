@@ -25,8 +25,8 @@ STORY, GROUP = "c04_mpi-3.9.2", "g04"
 LOGS = ("kafka-request.log", "server.log")
 
 NEED_A_BROKER = frozenset({"stream"})
-BESIDE = frozenset({"serve"})
-"""Goes on until it is told to end: `tests/api/test_serve.py`."""
+BESIDE = frozenset({"serve", "live"})
+"""Go on until they are told to end: `tests/api/test_serve.py`, `tests/live/test_process.py`."""
 
 
 def walked() -> list[list[str]]:

@@ -28,7 +28,10 @@ def note_requests(observer: Facts, ready: Iterable[tuple[float, str, Event]]) ->
     has_records, rows = observer.reads_records(), observer.rows["lag"]
     for at, _, event in ready:
         if event[0] in _COMMITS and not event.error_code:
-            rows += observer.lag.asked(event, int(at), has_records=has_records)
+            try:
+                rows += observer.lag.asked(event, int(at), has_records=has_records)
+            except (TypeError, ValueError, LookupError):
+                continue  # offsets that are none: whoever handles the event says so
         elif event[0] == _DELETE and not (event.error_code or has_records):
             rows += observer.lag.deleted(event.group_id, int(at))
 
