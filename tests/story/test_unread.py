@@ -67,11 +67,8 @@ def test_who_is_known_is_told_beside_how_many_there_are() -> None:
     told.becomes(0, 5, 3)
     text = explained(told)
     assert "A rebalance was under way (generation 4); when and by what it had begun was not read." in text
-    assert (
     assert "The rebalance was over, 10 ms of it for the assignments; when it had begun was not read. " in text
     assert "Generation 5: 3 members" in text
-        in text
-    )
     assert ", 3 members, of whom 1 is known: a (" in text
     (over,) = [one for one in explain(story_of(told)).sentences if one.kind == "rebalance_ended"]
     assert over.certainty == "inferred"
