@@ -47,7 +47,7 @@ def _damage(home: Path, kind: Callable[[Path], None]) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [_torn, Path.unlink], ids=["torn", "gone"])
+@pytest.mark.parametrize("kind", [pytest.param(_torn, marks=pytest.mark.long), Path.unlink], ids=["torn", "gone"])
 def test_a_lane_whose_files_are_damaged_is_built_again(
     kafka: Broker, tmp_path: Path, kind: Callable[[Path], None], request: pytest.FixtureRequest
 ) -> None:

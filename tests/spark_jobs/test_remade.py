@@ -62,7 +62,11 @@ def _progress(home: Path, since: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("read", "again"),
-    [(SLICES // 3, (SLICES // 3, SLICES)), (SLICES // 2, (SLICES // 2, SLICES)), (20, (20, SLICES))],
+    [
+        (SLICES // 3, (SLICES // 3, SLICES)),
+        pytest.param(SLICES // 2, (SLICES // 2, SLICES), marks=pytest.mark.long),
+        (20, (20, SLICES)),
+    ],
     ids=["longer", "equal", "shorter"],
 )
 def test_a_topic_made_again_is_read_from_its_beginning(
