@@ -115,7 +115,7 @@ def test_plain_and_packed_in_one_portion_or_many_give_the_same(tmp_path: Path, m
 @pytest.mark.slow
 def test_both_engines_give_the_same_tables(tmp_path: Path) -> None:
     """Three brokers and a group that moves between them. Batches are the same too, so every row must be. Whose request
-    a commit was is left out: one engine has read it when the row is told, the other not yet."""
+    a commit was is left out: of one commit the two differ, one says nobody."""
     from spark_jobs.replay.on_spark import replay_on_spark
 
     pool = replay(inputs_of(THREE_BROKERS), tmp_path / "pool", FACTORY)
