@@ -171,8 +171,8 @@ class LagBook:
                     rows += self._take(group_id, shard, (topic, partition), offset, at_ms)
                     held = self.groups[group_id]
                     known = held[topic, partition]
-                if known is not None:
-                    known.by, known.by_offset = by, offset
+                if known is not None and (at_ms, offset) >= (known.by_at_ms, known.by_offset):
+                    known.by, known.by_offset, known.by_at_ms = by, offset, at_ms
         return rows
 
     def _take(self, group_id: str, shard: int, place: tuple[str, int], offset: int, at_ms: int) -> Iterator[Row]:
@@ -519,12 +519,12 @@ def _plain_commits(one: Commits) -> list[Any]:
         one.told,
         one.checked_at_ms,
         [value for entry in one.window for value in entry],
-        [*one.by, one.by_offset],
+        [*one.by, one.by_offset, one.by_at_ms],
     ]
 
 
 def _commits_of(plain: list[Any]) -> Commits:
     offset, at_ms, told_at_ms, told, checked_at_ms, values, *by = plain
     window = [list(values[at : at + 3]) for at in range(0, len(values), 3)]
-    *who, by_offset = by[0] if by else (*NOBODY, -1)
-    return Commits(offset, at_ms, window, told_at_ms, told, checked_at_ms, By(*who), by_offset)
+    *who, by_offset, by_at_ms = by[0] if by else (*NOBODY, -1, -1)
+    return Commits(offset, at_ms, window, told_at_ms, told, checked_at_ms, By(*who), by_offset, by_at_ms)

@@ -70,6 +70,8 @@ class Commits:
     """Who asked last to commit, as far as a request log shows it."""
     by_offset: int = -1
     """And which offset; who committed `offset` is known where it is the same."""
+    by_at_ms: int = -1
+    """And when: requests are not taken in in their order."""
 
     def take(self, offset: int, at_ms: int, lag: int) -> None:
         """Take a commit in; `lag` -1: not known."""

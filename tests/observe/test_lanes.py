@@ -196,7 +196,7 @@ def test_what_was_sent_before_is_known_in_the_new_lanes() -> None:
 
 
 def test_lag_goes_with_its_group_and_an_end_is_taken_from_whom_has_followed_it_longest() -> None:
-    commits = [["orders", 0, 7, 1_000, 900, "known", -1, [1_000, 7, 3], ["", "", -1]]]
+    commits = [["orders", 0, 7, 1_000, 900, "known", -1, [1_000, 7, 3], ["", "", -1, -1]]]
     first = [
         [["a", 0, commits]],
         [["orders", 0, 0, 1, 4, [10, 500, 900]]],
@@ -209,7 +209,7 @@ def test_lag_goes_with_its_group_and_an_end_is_taken_from_whom_has_followed_it_l
         [["a", [["orders", 0, "m", "c"]]], ["unseen", []]],
     ]
     second = [
-        [["b", 1, [["orders", 0, 6, 1_000, 800, "known", -1, [1_000, 6, 4], ["", "", -1]]]]],
+        [["b", 1, [["orders", 0, 6, 1_000, 800, "known", -1, [1_000, 6, 4], ["", "", -1, -1]]]]],
         [["orders", 0, 0, 1, 2, [10, 400, 900]]],
         [["ends/run.1", 2, 8, 900]],
         [2, 5.0, 800],
