@@ -7,7 +7,7 @@ before the read that found nothing more, because a line that is not there then w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -32,6 +32,9 @@ FOLDED_WEIGH = 20
 
 BEHIND_BYTES = 1024 * 1024
 """A log is behind from so many unread bytes on: what a broker with 20,000 requests per second writes in 50 ms."""
+
+CLOCK_SET_MS = 5_000
+"""A stamp that lies further back is one of a clock that was set: threads do not wait so long for the file."""
 
 
 class Covered(NamedTuple):
@@ -174,11 +177,15 @@ class LogStream:
 
     def gaps(self, wall_ms: float) -> Iterator[Event]:
         """GAP events of what may be lost: from the last line before it to the first behind it, where that is there,
-        else to now."""
+        else to now. A broker stamps a line before it writes it, and its threads write in another order: as far as
+        stamps go back beside the loss, so far a lost line may lie outside of its neighbours."""
         for loss in self.tail.losses():
             source = f"{self.broker or UNNAMED}/{self.dialect.stream}/{loss.name}"
-            from_ms = max([loss.from_ms, *self._stamps(loss.copied)])
-            at = max(from_ms, next(self._stamps(loss.following), wall_ms))
+            before, behind = list(self._stamps(loss.copied)), list(self._stamps(loss.following))
+            back_ms = max(_furthest_back_ms(before), _furthest_back_ms(behind))
+            last_ms = max([loss.from_ms, *before])
+            from_ms = last_ms - back_ms
+            at = max(last_ms, next(iter(behind), wall_ms)) + (back_ms if behind else 0.0)
             detail = {"from_ms": from_ms, "to_ms": at, "reason": loss.reason}
             yield Event(int(Kind.GAP), ALL_SHARDS, source, loss.position, loss.position, at, at, at, at, detail=detail)
 
@@ -225,3 +232,13 @@ class LogStream:
     def saved(self) -> list[Saved]:
         """Positions of everything handed out so far; to be called right after `take_covered`."""
         return self.tail.saved()
+
+
+def _furthest_back_ms(stamps: Sequence[float]) -> float:
+    """How far the furthest stamp lies before the highest one ahead of it; a clock that was set is not counted."""
+    highest = furthest_ms = 0.0
+    for at_ms in stamps:
+        highest = max(highest, at_ms)
+        if highest - at_ms <= CLOCK_SET_MS:
+            furthest_ms = max(furthest_ms, highest - at_ms)
+    return furthest_ms

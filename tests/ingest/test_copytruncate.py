@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kardia.events import Kind
-from tests.ingest.lines import START_MS
+from tests.ingest.lines import START_MS, line
 from tests.ingest.world import World
 
 
@@ -56,6 +56,20 @@ def test_a_gap_has_the_bounds_that_are_known(world: World, stopped: bool, again:
     assert gaps(world) == [(5 if keep else 3, 6)]
     lost = set() if keep else {"m-4", "m-5"}
     assert set(world.members()) == set(world.expected()) - lost
+
+
+@pytest.mark.parametrize(("back_ms", "bound_ms"), [(0, 0), (40, 40), (3_600_000, 0)], ids=["", "threads", "clock set"])
+def test_lines_out_of_the_order_of_their_stamps_make_the_bounds_wider(
+    world: World, back_ms: int, bound_ms: int
+) -> None:
+    """What a thread stamped first another one may have written later: a lost line as well. An hour is another clock."""
+    for number, at_ms in enumerate((1_000, 1_050, 1_050 - back_ms, 1_060)):
+        world.file.write(line(number, at_ms=START_MS + at_ms) + b"\n")
+    world.step(20)
+    copytruncate(world)
+    world.file.write(line(9, at_ms=START_MS + 1_100) + b"\n")
+    world.drain()
+    assert gaps(world) == [(1_060 - bound_ms, 1_100 + bound_ms)]
 
 
 def test_nothing_written_since_leaves_it_open_to_now(world: World) -> None:

@@ -137,7 +137,7 @@ class Cluster:
         found = []
         for broker, rotation in zip(self.brokers, self._rotations, strict=True):
             for name, log in ((REQUEST_LOG, broker.request_log), (SERVER_LOG, broker.server_log)):
-                stamps = sorted(stamp for piece in rotation.pieces(log) for stamp in stamps_in(piece))
+                stamps = [stamps_in(piece) for piece in rotation.pieces(log)]
                 for copy, lost in rotation.lost(log):
                     found.append(emptied_of(name, copy.read_bytes(), lost, stamps, until_ms))
         return [one for one in found if one is not None]

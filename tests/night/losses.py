@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from demo.tables import Record
@@ -36,6 +37,12 @@ machine."""
 
 ARCHIVE_WITHIN_MS = 600_000
 """So far the archive may be behind at the end: it runs every two minutes, and a job that is killed takes it along."""
+
+UNARCHIVED_MS = 180_000
+"""So much the archive has not read at any time: it runs every two minutes, and a busy machine lets it wait."""
+
+BESIDE_MS = 30_000
+"""Lines so near to an emptying tell how far stamps went back at that time."""
 
 KIND_OF = {8: "commit", 11: "join", 12: "heartbeat", 13: "leave", 14: "sync"}
 """API -> kind of the event that each of its lines gives."""
@@ -67,6 +74,8 @@ class Emptied(NamedTuple):
     """The earliest and the latest stamp of lines that are in no file."""
     next_ms: int
     """The earliest stamp behind the emptying; the end of the night if there is none."""
+    back_ms: int = 0
+    """So far stamps went back in the log at that time: its lines are not in the order of their stamps."""
 
 
 @dataclass(frozen=True)
@@ -111,14 +120,21 @@ def stamps_in(piece: bytes) -> list[int]:
     return [_at_ms(stamp) for stamp in _STAMP.findall(piece)]
 
 
-def emptied_of(log: str, copy: bytes, lost: bytes, stamps: Sequence[int], until_ms: int) -> Emptied | None:
-    """One emptying; `stamps`: of everything that was ever in the log, in order. None of a log without a line."""
+def emptied_of(log: str, copy: bytes, lost: bytes, pieces: Sequence[Sequence[int]], until_ms: int) -> Emptied | None:
+    """One emptying; `pieces`: stamps of everything that was ever in the log, as they stand. None of a log without a
+    line."""
     copied, gone = stamps_in(copy), stamps_in(lost)
     if not copied:
         return None
-    behind = bisect_right(stamps, max([*copied, *gone]))
-    next_ms = stamps[behind] if behind < len(stamps) else until_ms
-    return Emptied(log, max(copied), (min(gone), max(gone)) if gone else None, next_ms)
+    last_ms = max([*copied, *gone])
+    next_ms = min((at_ms for piece in pieces for at_ms in piece if at_ms > last_ms), default=until_ms)
+    back_ms = max(_back_ms([at_ms for at_ms in piece if abs(at_ms - last_ms) <= BESIDE_MS]) for piece in pieces)
+    return Emptied(log, max(copied), (min(gone), max(gone)) if gone else None, next_ms, back_ms)
+
+
+def _back_ms(stamps: Sequence[int]) -> int:
+    """How far the furthest one goes back behind the highest one ahead of it."""
+    return max((highest - at_ms for at_ms, highest in zip(stamps, accumulate(stamps, max), strict=True)), default=0)
 
 
 def account(ledger: Ledger) -> Account:
@@ -138,7 +154,8 @@ def _bounds(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
             continue
         counts[f"gaps told: {stream}"] += row["gaps"]
         told = (row["gap_from_ms"], row["gap_to_ms"])
-        made = [(one.copied_to_ms, one.next_ms) for one in ledger.emptied if STREAM_OF[one.log] == stream]
+        emptied = (one for one in ledger.emptied if STREAM_OF[one.log] == stream)
+        made = [(one.copied_to_ms - one.back_ms, one.next_ms + one.back_ms) for one in emptied]
         made = [span for span in (*made, *again) if span[0] - WITHIN_MS <= told[1] and told[0] <= span[1] + WITHIN_MS]
         who = f"lane {lane}: a gap of {stream} from {told[0]} to {told[1]} ({told[1] - told[0]} ms)"
         if not made:
@@ -201,7 +218,7 @@ def _lines(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
         next_ms = instants[behind] if behind < len(instants) else ledger.until_ms + 1
         if any(first - WITHIN_MS <= line.at_ms <= last + WITHIN_MS for first, last in gaps.get(lane, ())):
             counts["lines of groups lost in a gap that was told"] += missing
-        elif any(line.at_ms <= at_ms <= next_ms + SENT_WITHIN_MS for at_ms in again):
+        elif any(line.at_ms <= at_ms <= max(next_ms + SENT_WITHIN_MS, line.at_ms + UNARCHIVED_MS) for at_ms in again):
             counts["lines of groups that the archive lost with its topic"] += missing
         elif next_ms > ledger.until_ms and line.at_ms > ledger.until_ms - ARCHIVE_WITHIN_MS:
             counts["lines of groups that were not archived yet"] += missing
