@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.slow_files import slow_files
+from tests.slow_files import SLOW_S, slow_files
 
 if TYPE_CHECKING:
     from demo.broker import Broker
@@ -30,6 +31,9 @@ PROGRAMS = {
 """Marker, program, and where it comes from."""
 
 MISSING = " is not on the path"
+
+TOO_SLOW = 4
+"""A file that took so many times `SLOW_S` is not slow because something else ran beside it."""
 
 pytest_plugins = ["tests.support.draws"]
 
@@ -84,6 +88,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{len(tests)} tests: {sentence}", red=True)
             for name in tests:
                 terminalreporter.write_line(f"    {name}")
+    if terminalreporter.config.getoption("--quick"):
+        _tell_slow(terminalreporter)
+
+
+def _tell_slow(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the files that made a quick run slow: new ones, which the list does not have yet."""
+    took_s: dict[str, float] = {}
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            name = report.nodeid.partition("::")[0]
+            took_s[name] = took_s.get(name, 0.0) + report.duration
+    slow = sorted((seconds, name) for name, seconds in took_s.items() if seconds > TOO_SLOW * SLOW_S)
+    if slow:
+        terminalreporter.section("SLOW FILES: tests/slow_files.py says how they are left out of a quick run", sep="-")
+        for seconds, name in reversed(slow):
+            terminalreporter.write_line(f"{seconds:6.1f} s  {name}")
 
 
 @pytest.fixture(scope="session")
