@@ -39,6 +39,9 @@ FLUSH_MS = 80
 BEHIND_MS = 500
 """The same while a log is behind: its lines are old anyway, and more of them fold better."""
 
+REST_S = 0.25
+"""Longest pause of a collector that is told of new lines: what else it waits for is looked at as often."""
+
 TICK_MS = 1_000
 """A tick is due at least this often: the observer fires no deadline that no tick has passed."""
 
@@ -103,6 +106,7 @@ class Collector:
     sessions: Sessions | None = None
     samples: Samples | None = None
     ends: Ends | None = None
+    flush_ms: float = FLUSH_MS
     beside_requests: bool = True
     """Whether a server.log has the name of its broker from the request log beside it; else from its own lines."""
     _flushes: deque[_Flush] = field(default_factory=deque)
@@ -117,6 +121,10 @@ class Collector:
     _gaps: list[Event] = field(default_factory=list)
     _counted: Counter[int] = field(default_factory=Counter)
     """Kind -> events of this flush."""
+    _pending: int = 0
+    """Events that the last round left for a flush."""
+    round_bytes: int = 0
+    """Bytes that the last round read from logs."""
     _flushed_s: float = 0.0
     _saved_s: float = 0.0
     _clients_s: float = 0.0
@@ -158,11 +166,26 @@ class Collector:
         now_s = self.clock.monotonic_s()
         pending = len(self._record_events) + len(self._sample_events) + sum(stream.pending for stream in self.streams)
         waited_ms = (now_s - self._flushed_s) * 1000
-        wait_ms = BEHIND_MS if any(stream.is_behind for stream in self.streams) else FLUSH_MS
+        wait_ms = BEHIND_MS if any(stream.is_behind for stream in self.streams) else self.flush_ms
         if (pending and waited_ms >= wait_ms) or waited_ms >= TICK_MS or pending >= FLUSH_EVENTS or self._gaps:
             self.flush()
+            self._settle(0.0)
+            pending = 0
+        self._pending = pending
         self._save_when_due()
         return read
+
+    def rest_s(self, poll_s: float) -> float:
+        """Seconds in which nothing is due but new lines; `poll_s` where something is to be asked for again and again:
+        the topic for acknowledgements, the cluster for records, a log for the name of its broker."""
+        if self.topic.in_flight or self.records is not None or self._waiting or self._save_failed:
+            return poll_s
+        if any(stream.holding or stream.tail.trouble or stream.waits_ms > 0 for stream in self.streams):
+            return poll_s
+        due_s = [self._flushed_s + (self.flush_ms if self._pending else TICK_MS) / 1000]
+        if self._dirty:
+            due_s.append(self._saved_s + SAVE_MS / 1000)
+        return min(max(min(due_s) - self.clock.monotonic_s(), 0.0), REST_S)
 
     def stop(self, timeout_s: float = 30.0) -> bool:
         """Ordered end: no new reads, send what is pending, wait for the acknowledgements, save. True when complete."""
@@ -187,6 +210,7 @@ class Collector:
     def _read(self) -> bool:
         records_first = False
         read = False
+        self.round_bytes = 0
         if self.samples is not None:
             sampled, self._sampled_to_ms = self.samples.events(self.clock.wall_ms())
             self._sample_events += sampled
@@ -218,6 +242,7 @@ class Collector:
             size = stream.pump(self.clock.wall_ms)
             if size:
                 self.metrics.bytes_read.inc(size)
+                self.round_bytes += size
             read = read or (size > 0 and not stream.tail.at_end)
             self._tell_nameless(stream)
             if stream.waits_ms > 0:

@@ -10,7 +10,7 @@ from typing import Self
 
 from prometheus_client import start_http_server
 
-from ingest.collector import Collector
+from ingest.collector import FLUSH_MS, Collector
 from ingest.committed import Committed
 from ingest.dialects import Dialect, is_numbered
 from ingest.dialects.request_json import RequestJson
@@ -19,6 +19,7 @@ from ingest.ends import EndsSource
 from ingest.errors import PositionsError
 from ingest.followable import Followable
 from ingest.metrics import Metrics
+from ingest.notices import Notices
 from ingest.offsets_source import OffsetsSource, partitions_of_offsets
 from ingest.ports import Clock, Saves, Topic
 from ingest.positions import Positions, Store
@@ -33,8 +34,9 @@ from ingest.tail import Tail
 from ingest.topic_id import UNKNOWN
 
 IDLE_S = 0.1
-"""Pause of a round that left nothing to read: longer than `FLUSH_MS`, so that what a round reads leaves with it. Twice
-as many rounds cost half more of a core beside 1,000 lines per second, and spare 25 ms of a latency."""
+"""Pause of a round that left nothing to read, where nobody tells of new lines: longer than `FLUSH_MS`, so that what a
+round reads leaves with it. Twice as many rounds cost half more of a core beside 1,000 lines per second, and spare 25 ms
+of a latency."""
 
 FOLD_FROM_BYTES = 256 * 1024
 """Where so much of a log is read at once quiet requests are folded: it is behind, or writes two thousand lines per
@@ -136,7 +138,7 @@ def _run(
     try:
         while not stopping():
             if not following.step():
-                time.sleep(IDLE_S)  # acknowledgements that come meanwhile are taken by the next round, at once
+                following.rest()
             if watch.changed():
                 positions.topic_id = watch.known
                 say(_made_again(settings))
@@ -166,9 +168,11 @@ class Following:
         metrics: Metrics,
         observed: dict[str, str],
         say: Callable[[str], None],
+        flush_ms: float = FLUSH_MS,
+        idle_s: float = IDLE_S,
     ) -> None:
         """Begin where `positions` are, with what `store` has beside them; they are saved by `saves`. `observed`:
-        settings of clients of the observed cluster."""
+        settings of clients of the observed cluster. `idle_s`: pause between two looks where nobody tells of news."""
         self._settings, self._clock, self._say, self._positions = settings, clock, say, positions
         positions.cluster = settings.cluster
         self.directory = Directory()
@@ -182,6 +186,7 @@ class Following:
         self._asked = _Asked.of(settings, store, positions, metrics, observed, self._partitions, say)
         self._zone = zone_named(settings.log_timezone or "UTC")
         self._streams: list[LogStream] = []
+        self._idle_s, self._notices = idle_s, Notices(idle_s)
         self._take_up()
         self.collector = Collector(
             clock,
@@ -198,20 +203,30 @@ class Following:
             samples=self._asked.samples,
             beside_requests=bool(settings.request_log),
             ends=self._asked.ends,
+            flush_ms=flush_ms,
         )
         self._scanned_s = clock.monotonic_s()
 
     def step(self) -> bool:
         """One round; True when there is more to read, False when the caller may sleep a little."""
         read = self.collector.step()
+        if self._notices.looked(found=self.collector.round_bytes > 0):
+            self._say(
+                f"nobody tells of lines that are written: the logs are looked at every {self._idle_s * 1000:.0f} ms"
+            )
         if self._clock.monotonic_s() - self._scanned_s >= RESCAN_S:
             self._scanned_s = self._clock.monotonic_s()
             self._take_up()
         return read
 
+    def rest(self) -> None:
+        """Wait until there may be something to do."""
+        self._notices.wait(self.collector.rest_s(self._idle_s))
+
     def close(self) -> None:
         """End all connections."""
         self._asked.close()
+        self._notices.close()
 
     def _take_up(self) -> None:
         followed = {(one.tail.path, one.dialect.stream) for one in self._streams}
@@ -225,6 +240,8 @@ class Following:
                 if self._followable.takes(path, self._say) and (path, name) not in followed:
                     self._streams.append(self._stream(path, make(), shared=path in shared))
                     self._say(f"following {path}")
+                    self._notices.hurry()
+        self._notices.follow([*of_requests, *of_servers])
 
     def _stream(self, path: Path, dialect: Dialect, *, shared: bool) -> LogStream:
         settings = self._settings

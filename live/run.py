@@ -7,7 +7,6 @@ tables (right shape), the rows that the last run left; only then anything is rea
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
@@ -31,8 +30,14 @@ from spark_jobs.maintenance import Maintenance
 from spark_jobs.writers import Reached, faults
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 
+FLUSH_MS = 30
+"""What was read is stepped so long after the step before: no topic is on the way, whose records should be large."""
+
+UPKEEP_EVERY_S = 240.0
+"""Time in which each table has its upkeep. Answers about the present read no file here, so it may be seldom."""
+
 IDLE_S = 0.05
-"""Pause of a round that left nothing to read."""
+"""Pause of a round that left nothing to read, where nobody tells of new lines."""
 
 
 class Around(NamedTuple):
@@ -101,6 +106,8 @@ def started(settings: LiveSettings, around: Around, reached: Reached) -> Iterato
             around.collecting,
             observed,
             around.say,
+            FLUSH_MS,
+            IDLE_S,
         )
         stack.callback(following.close)
         engine.follow(following.directory)
@@ -110,12 +117,12 @@ def started(settings: LiveSettings, around: Around, reached: Reached) -> Iterato
 def run(settings: LiveSettings, around: Around, stopping: Callable[[], bool]) -> bool:
     """Follow, step and write until `stopping` says so. True when everything that was read is in the tables."""
     with started(settings, around, faults.from_environment(os.environ)) as (engine, following):
-        maintenance = Maintenance(settings.tables, said=around.say, keep=settings.kept)
+        maintenance = Maintenance(settings.tables, every_s=UPKEEP_EVERY_S, said=around.say, keep=settings.kept)
         maintenance.start()
         try:
             while not stopping():
                 if not following.step():
-                    time.sleep(IDLE_S)
+                    following.rest()
             complete = following.collector.stop()
             engine.await_tables()
         finally:

@@ -20,6 +20,7 @@ class LiveSettings(ReadSettings):
 
     model_config = SettingsConfigDict(env_prefix="KARDIA_LIVE_", frozen=True, extra="forbid")
 
+    lanes: int = Field(default=1, ge=1, le=1_000, description="lanes; more than one for some 20,000 members and more")
     tables: Place = Field(description="directory of the Delta tables, of this machine")
     state: Place | None = Field(
         default=None, description="directory of what must survive a restart; default TABLES/_live"
