@@ -121,6 +121,10 @@ class Store:
         every_ms = FULL_LOOK_MS if self.is_near else FULL_LOOK_AFAR_MS
         return self.looked_at_ms is None or self.now_ms() - self.looked_at_ms >= every_ms
 
+    async def looked(self) -> Change:
+        """What a look finds. Files are read in a thread: requests go on meanwhile."""
+        return await asyncio.to_thread(self.look)
+
     def look(self) -> Change:
         """Steps 1 to 3; touches nothing that a request reads."""
         if self.current.batch_id < 0:

@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from cli.asking.left_out import leave_out
+from cli.asking.left_out import BY_READERS, leave_out
 from cli.options import Command
 from kardia import __version__
 
@@ -38,6 +38,9 @@ VERBS = tuple(verb for verbs in PANELS.values() for verb in verbs)
 
 ASK_OR_SERVE = (*PANELS["Questions"], "serve", "notify")
 """Verbs that read tables and start no Spark."""
+
+READ_LOGS = ("collect", "live")
+"""Verbs that follow logs and start no Spark."""
 
 ANSWER_AND_END = frozenset(PANELS["Questions"]) - {"watch"}
 """Verbs whose process ends with its answer: what it has loaded lives as long as it, and looking through that for
@@ -83,6 +86,8 @@ def run() -> None:
     os.environ.setdefault(*ARROW_POOL)
     if sys.argv[1:2] and sys.argv[1] in ASK_OR_SERVE:
         leave_out()
+    if sys.argv[1:2] and sys.argv[1] in READ_LOGS:
+        leave_out(BY_READERS)
     if sys.argv[1:2] and sys.argv[1] in ANSWER_AND_END:
         gc.disable()
     app(prog_name="kardia")

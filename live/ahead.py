@@ -36,6 +36,7 @@ class Ahead:
         self._told: deque[Told] = deque()
         self._numbers = 0
         self._seen = 0
+        self._unseen = 0
         self._written = -1
         self.is_ready = False
         """Whether what was left by the run before is in the tables."""
@@ -55,11 +56,17 @@ class Ahead:
         """Of the last step that told something."""
         return self._numbers
 
+    @property
+    def unseen(self) -> int:
+        """How many rows were told since the view took the last ones."""
+        return self._unseen
+
     def put(self, batch_id: int, rows: Rows) -> None:
         """Rows of a step of a batch that is not in the tables."""
         with self._lock:
             self._numbers += 1
             self._told.append(Told(self._numbers, batch_id, rows))
+            self._unseen += sum(map(len, rows.values()))
         self.wake()
 
     def wrote(self, batch_id: int) -> None:
@@ -71,6 +78,7 @@ class Ahead:
     def after(self, number: int, batch_id: int) -> tuple[int, list[Told]]:
         """(The last step there is, what was told after a step, of batches after one that was read from the tables)."""
         with self._lock:
+            self._unseen = 0
             return self._numbers, [told for told in self._told if told.number > number and told.batch_id > batch_id]
 
     def seen(self, number: int) -> None:

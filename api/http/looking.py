@@ -1,4 +1,4 @@
-"""Brings the store up to date beside the event loop: files are read in a thread, rows folded in slices."""
+"""Brings the store up to date beside the event loop: what takes long is read in a thread, rows folded in slices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def is_behind(store: Store) -> bool:
 
 async def catch_up(store: Store, rest_s: float = REST_S) -> bool:
     """Look at the tables, fold what is new, show it; whether there was anything."""
-    change = await asyncio.to_thread(store.look)
+    change = await store.looked()
     rest_at_s = perf_counter() + SLICE_S
     for _ in store.take_in(change):
         if perf_counter() >= rest_at_s:

@@ -101,3 +101,17 @@ def test_a_question_to_tables_loads_nothing_that_it_does_not_use(tmp_path: Path)
     unused = (*LEFT_OUT, "pyspark", "confluent_kafka", "duckdb", "uvicorn", "sse_starlette", "markdown_it", "pygments")
     assert not set(unused) & set(loaded)
     assert loaded[0] == "False"  # garbage of a process that ends with its answer is not looked for
+
+
+def test_who_reads_logs_loads_neither_pandas_nor_a_compiler() -> None:
+    """Half of a second at the start and 60 MB: pyarrow asks for pandas as soon as it makes a scalar."""
+    code = (
+        "import sys; from cli.asking.left_out import BY_READERS, leave_out; leave_out(BY_READERS); "
+        "import pyarrow as pa; import live.run, live.view, api.app, ingest.live, cli.verbs.live; "
+        "pa.scalar(1); pa.table({'a': [1]}).filter(pa.compute.field('a') == 1); print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    ).stdout
+    assert {"numpy", "deltalake", "pyarrow.dataset"} <= set(loaded.split())
+    assert not {"pandas", "numba", "pyspark", "httpx._main"} & set(loaded.split())
