@@ -142,7 +142,7 @@ def _run(
             if watch.changed():
                 positions.topic_id = watch.known
                 say(_made_again(settings))
-        return following.collector.stop()
+        return following.stop()
     finally:
         following.close()
 
@@ -222,6 +222,10 @@ class Following:
     def rest(self) -> None:
         """Wait until there may be something to do."""
         self._notices.wait(self.collector.rest_s(self._idle_s))
+
+    def stop(self) -> bool:
+        """True when everything that was read has been acknowledged and saved."""
+        return self.collector.stop()
 
     def close(self) -> None:
         """End all connections."""

@@ -33,7 +33,7 @@ from live.metrics import LiveMetrics
 from spark_jobs import journal
 from spark_jobs.disk import disk_named
 from spark_jobs.journal import Kept
-from spark_jobs.lane import Lane, Record
+from spark_jobs.lane import ANEW, Lane, Record
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers import Reached, TableWriter, nothing_happens
 
@@ -186,8 +186,15 @@ class Engine:
         """A lane as it was before the step that cannot be applied."""
         return journal.read(self._stores[number], lambda: self._begin(number))
 
+    def begin_anew(self) -> None:
+        """The topic was made again: what its lanes remember is kept, and before its first record lies a gap."""
+        for kept, store in zip(self._lanes, self._stores, strict=True):
+            if kept.lane.next_offset != -1:
+                kept.lane.next_offset = ANEW
+                journal.rebase(store, kept, secrets.token_bytes(TOKEN_BYTES))
+
     def next_offsets(self) -> list[int]:
-        """Of each lane the offset after the last record that it took, -1 before the first."""
+        """Of each lane the offset after the last record that it took; below 0 before the first of a topic."""
         return [kept.lane.next_offset for kept in self._lanes]
 
     # --- the positions of a collector --------------------------------------------------------------------------------

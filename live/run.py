@@ -1,7 +1,8 @@
 """One process put together: leases, state, lanes, what is followed, upkeep; the API has its own thread.
 
-Order at start: leases (nobody else uses tables or state), logs (look like logs), state and tables (belong together),
-tables (right shape), the rows that the last run left; only then anything is read. Each refusal is a sentence.
+Order at start: logs (look like logs) or the topic (is there), leases (nobody else uses tables or state), state and
+tables (belong together), tables (right shape), the rows that the last run left; only then anything is read. Each
+refusal is a sentence.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ingest.clients import client_settings
 from ingest.live import Following, check_logs
@@ -22,6 +23,7 @@ from live.engine import Engine
 from live.files import BatchFiles
 from live.metrics import LiveMetrics
 from live.settings import LiveSettings
+from live.topic import FromTopic, Where
 from spark_jobs.disk import disk_named
 from spark_jobs.lane import Lane
 from spark_jobs.lane_model import ObserverFactory
@@ -50,11 +52,27 @@ class Around(NamedTuple):
     metrics: LiveMetrics
 
 
+class Source(Protocol):
+    """Where events come from: logs and a cluster (`ingest.live.Following`), or a topic (`live.topic.FromTopic`)."""
+
+    def step(self) -> bool:
+        """One round; True when there is more at once."""
+
+    def rest(self) -> None:
+        """Wait until there may be something to do."""
+
+    def stop(self) -> bool:
+        """End in order; True when everything that was read is saved."""
+
+    def close(self) -> None:
+        """End all connections."""
+
+
 class Running(NamedTuple):
     """What runs."""
 
     engine: Engine
-    following: Following
+    source: Source
 
 
 @contextmanager
@@ -62,7 +80,11 @@ def started(settings: LiveSettings, around: Around, reached: Reached) -> Iterato
     """Everything but the loop; at the end it is let go as it is."""
     settings.check()
     check_logs(settings)
-    observed = client_settings(settings.client_config)
+    where = None
+    if settings.from_topic:
+        client = client_settings(settings.events_client_config)
+        where = Where(settings.events_bootstrap_server, settings.from_topic, client)
+    lanes = settings.lanes if where is None else where.lanes()
     folder = settings.folder
     with ExitStack() as stack:
         for directory, role in ((settings.tables, "writer of these tables"), (folder, "run on this state")):
@@ -71,7 +93,7 @@ def started(settings: LiveSettings, around: Around, reached: Reached) -> Iterato
         beside = Store(folder / "positions")
         stack.callback(beside.close)
         with disk_named(settings.tables):
-            generation = state.opened(folder, settings.tables, settings.cluster, "", settings.lanes)
+            generation = state.opened(folder, settings.tables, settings.cluster, settings.from_topic, lanes)
             files = BatchFiles(folder / generation.name)
             state.check_tables(files, generation, settings.tables)
             writer = DeltaRsWriter(settings.tables, generation.app_id, reached)
@@ -80,11 +102,11 @@ def started(settings: LiveSettings, around: Around, reached: Reached) -> Iterato
             factory = ObserverFactory(settings.observer)
 
             def begin(number: int) -> Lane:
-                return Lane(factory, generation.app_id, number, settings.lanes, cluster=settings.cluster)
+                return Lane(factory, generation.app_id, number, lanes, cluster=settings.cluster)
 
             engine = Engine(
                 begin,
-                settings.lanes,
+                lanes,
                 files,
                 beside,
                 settings.tables,
@@ -96,34 +118,44 @@ def started(settings: LiveSettings, around: Around, reached: Reached) -> Iterato
                 reached,
             )
         stack.callback(engine.close)
-        following = Following(
-            settings,
-            around.clock,
-            engine,
-            engine,
-            beside,
-            engine.positions,
-            around.collecting,
-            observed,
-            around.say,
-            FLUSH_MS,
-            IDLE_S,
-        )
-        stack.callback(following.close)
-        engine.follow(following.directory)
-        yield Running(engine, following)
+        source: Source
+        if where is not None:
+            source = FromTopic(where, engine, around.clock, around.say)
+        else:
+            source = _following(settings, around, engine, beside)
+        stack.callback(source.close)
+        yield Running(engine, source)
+
+
+def _following(settings: LiveSettings, around: Around, engine: Engine, beside: Store) -> Following:
+    """A collector whose topic and whose positions are the engine."""
+    following = Following(
+        settings,
+        around.clock,
+        engine,
+        engine,
+        beside,
+        engine.positions,
+        around.collecting,
+        client_settings(settings.client_config),
+        around.say,
+        FLUSH_MS,
+        IDLE_S,
+    )
+    engine.follow(following.directory)
+    return following
 
 
 def run(settings: LiveSettings, around: Around, stopping: Callable[[], bool]) -> bool:
     """Follow, step and write until `stopping` says so. True when everything that was read is in the tables."""
-    with started(settings, around, faults.from_environment(os.environ)) as (engine, following):
+    with started(settings, around, faults.from_environment(os.environ)) as (engine, source):
         maintenance = Maintenance(settings.tables, every_s=UPKEEP_EVERY_S, said=around.say, keep=settings.kept)
         maintenance.start()
         try:
             while not stopping():
-                if not following.step():
-                    following.rest()
-            complete = following.collector.stop()
+                if not source.step():
+                    source.rest()
+            complete = source.stop()
             engine.await_tables()
         finally:
             maintenance.stop()

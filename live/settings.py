@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
+from ingest.errors import SettingsError
 from ingest.settings import Place, ReadSettings
 from kardia.keeping import Keep, keep_of
 from kardia.observe import ObserverSettings
@@ -25,6 +26,11 @@ class LiveSettings(ReadSettings):
     state: Place | None = Field(
         default=None, description="directory of what must survive a restart; default TABLES/_live"
     )
+    from_topic: str = Field(
+        default="", max_length=249, description="topic of collectors on other hosts, instead of logs"
+    )
+    events_bootstrap_server: str = Field(default="", description="brokers of that topic")
+    events_client_config: Place | None = Field(default=None, description="properties file for clients of these brokers")
     kafka_version: str = Field(default="", description="release of the brokers; empty: recognised from the lines")
     consumer_session_ms: int = Field(
         default=-1, ge=-1, description="group.consumer.session.timeout.ms of the brokers; -1: not known"
@@ -36,6 +42,25 @@ class LiveSettings(ReadSettings):
         default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
     )
     keep: str = Field(default="", description="how long rows are kept, as health=7d,history=30d; kardia/keeping.py")
+
+    def check(self) -> None:
+        """Rules between the fields; raises `SettingsError` with what to do."""
+        if not self.from_topic:
+            super().check()
+        elif not self.events_bootstrap_server:
+            raise SettingsError(
+                "it is not known where the topic is",
+                "--events-bootstrap-server",
+                "brokers of the topic that --from-topic names",
+                "give them",
+            )
+        elif self.request_log or self.server_log or self.bootstrap_server:
+            raise SettingsError(
+                "a topic and a cluster's own sources are both named",
+                "--from-topic",
+                "one of them: collectors that send to the topic have read the others",
+                "leave out the logs and --bootstrap-server, or --from-topic",
+            )
 
     @property
     def folder(self) -> Path:

@@ -155,16 +155,22 @@ def write(
     )
     anew = full or kept.lane.was_careful
     if anew:
-        base = kept.lane.save()
-        pieces = state_codec.pieces_of(base)
-        store.put_base(pieces)
-        kept.pieces, kept.base_bytes, kept.steps, kept.journal_bytes = len(pieces), len(base), 0, 0
-    else:
-        store.put_step(kept.steps, state_codec.pack(_encoder.encode(records)))
-        kept.steps += 1
-        kept.journal_bytes += size_of(records)
+        rebase(store, kept, token)
+        return True
+    store.put_step(kept.steps, state_codec.pack(_encoder.encode(records)))
+    kept.steps += 1
+    kept.journal_bytes += size_of(records)
     store.put_mark(Mark(state_codec.VERSION, token, kept.pieces, kept.steps))
-    return anew
+    return False
+
+
+def rebase(store: Store, kept: Kept, token: bytes) -> None:
+    """Put a lane as it is in the place of all that the store has of it."""
+    base = kept.lane.save()
+    pieces = state_codec.pieces_of(base)
+    store.put_base(pieces)
+    kept.pieces, kept.base_bytes, kept.steps, kept.journal_bytes = len(pieces), len(base), 0, 0
+    store.put_mark(Mark(state_codec.VERSION, token, kept.pieces, kept.steps))
 
 
 def read(store: Store, begin: Callable[[], Lane]) -> Kept:

@@ -48,6 +48,17 @@ def live(
     bootstrap_server: Annotated[
         str | None, typer.Option("--bootstrap-server", help="Brokers of the observed cluster: HOST:PORT,…")
     ] = None,
+    from_topic: Annotated[
+        str | None,
+        typer.Option("--from-topic", help="Read what collectors on other hosts send to this topic, instead of logs."),
+    ] = None,
+    events_bootstrap_server: Annotated[
+        str | None, typer.Option("--events-bootstrap-server", help="Brokers of that topic: HOST:PORT,…")
+    ] = None,
+    events_client_config: Annotated[
+        Path | None,
+        typer.Option("--events-client-config", help="Properties file (security) for the topic's brokers.", **PLACE),
+    ] = None,
     offsets: Annotated[
         bool | None, typer.Option("--offsets/--no-offsets", help="Read __consumer_offsets of the observed cluster.")
     ] = None,

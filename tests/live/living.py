@@ -107,7 +107,7 @@ class Living:
         """Follow while the logs grow, at most so many rounds."""
         for number in range(count):
             more = self.growing.grow(self.clock.wall_ms())
-            running.following.step()
+            running.source.step()
             self.clock.now_s += STEP_MS / 1000
             yield number
             if not more:
@@ -118,7 +118,7 @@ class Living:
         for _ in self.rounds(running):
             pass
         for _ in range(60):
-            running.following.step()
+            running.source.step()
             self.clock.now_s += STEP_MS / 1000
-        assert running.following.collector.stop()
+        assert running.source.collector.stop()
         running.engine.await_tables()

@@ -25,7 +25,7 @@ def _some(living: Living, rounds: int = 600) -> None:
     with living.alive() as running:
         for _ in living.rounds(running, rounds):
             pass
-        assert running.following.collector.stop()
+        assert running.source.collector.stop()
         running.engine.await_tables()
 
 
