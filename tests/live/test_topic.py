@@ -116,11 +116,8 @@ def test_what_the_topic_lost_is_a_gap_and_is_said(kafka: Broker, tmp_path: Path)
     reading.read(ends_of(first))
     produce(kafka.bootstrap, topic, [*lost, *last])
     to = [TopicPartition(topic, lane, end) for lane, end in enumerate(ends_of([*first, *lost]))]
-    for future in (
-        AdminClient({"bootstrap.servers": kafka.bootstrap})
-        .delete_records(to, request_timeout=60, operation_timeout=60)
-        .values()
-    ):
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for future in admin.delete_records(to).values():
         future.result(60)
     reading.read(ends_of([*first, *lost, *last]))
     assert gaps_in(reading.settings.tables).keys() == {lane for lane in range(LANES) if ends_of(lost)[lane]}
