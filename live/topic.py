@@ -8,7 +8,7 @@ is read from its beginning, and each lane tells a gap before it (`spark_jobs.lan
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -61,7 +61,7 @@ class FromTopic:
     def __init__(self, where: Where, engine: Engine, clock: Clock, say: Callable[[str], None]) -> None:
         """Read on where the lanes are."""
         self._where, self._engine, self._clock, self._say = where, engine, clock, say
-        own = {**where.client, "bootstrap.servers": where.bootstrap}
+        own: dict[str, str | int | float | bool] = {**where.client, "bootstrap.servers": where.bootstrap}
         self._consumer = Consumer({**own, **CONSUMER}, logger=CLIENT_LOG)
         admin = AdminClient(own, logger=CLIENT_LOG)
         now = topic_id(admin, where.topic, TIMEOUT_S)
@@ -117,16 +117,7 @@ class FromTopic:
             if error is not None:
                 self._on_error(error)
                 continue
-            headers = dict(reversed(message.headers() or ()))  # of several with one key the first, as in the job
-            records.setdefault(message.partition(), []).append(
-                Record(
-                    message.offset(),
-                    message.timestamp()[1],
-                    headers.get(FORMAT_HEADER),
-                    message.value(),
-                    headers.get(CLUSTER_HEADER),
-                )
-            )
+            records.setdefault(message.partition() or 0, []).append(_record(message))
         if records:
             self._engine.take(records)
             self._dirty = True
@@ -198,3 +189,13 @@ class FromTopic:
             self._save_failed = True
             return
         self._save_failed = self._dirty = False
+
+
+def _record(message: Any) -> Record:
+    """A message without an error as the lanes take it. Of several headers with one key the first counts, as in the
+    job."""
+    headers: dict[str, bytes] = {}
+    for key, said in message.headers() or ():
+        headers.setdefault(key, said)
+    _, at_ms = message.timestamp()
+    return Record(message.offset(), at_ms, headers.get(FORMAT_HEADER), message.value(), headers.get(CLUSTER_HEADER))

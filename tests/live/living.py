@@ -120,5 +120,5 @@ class Living:
         for _ in range(60):
             running.source.step()
             self.clock.now_s += STEP_MS / 1000
-        assert running.source.collector.stop()
+        assert running.source.stop()
         running.engine.await_tables()

@@ -107,4 +107,4 @@ def test_answers_ahead_of_the_tables_are_those_of_the_tables(name: str, tmp_path
 
 
 def living_positions(running: Any) -> Any:
-    return running.source.collector.positions
+    return running.engine.positions

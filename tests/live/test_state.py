@@ -25,7 +25,7 @@ def _some(living: Living, rounds: int = 600) -> None:
     with living.alive() as running:
         for _ in living.rounds(running, rounds):
             pass
-        assert running.source.collector.stop()
+        assert running.source.stop()
         running.engine.await_tables()
 
 

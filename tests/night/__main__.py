@@ -15,7 +15,7 @@ from random import SystemRandom
 
 from demo.broker import NEWEST, releases
 from supervise.process import ProcessError, stoppable
-from tests.night.faults import QUIET_BEGIN_S, QUIET_END_S, ROLES
+from tests.night.faults import QUIET_BEGIN_S, QUIET_END_S, ROLES, ROLES_OF, SPARK
 from tests.night.night import Options, play
 
 MINUTES_MIN = (QUIET_BEGIN_S + QUIET_END_S) / 60 + 1
@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, help="where everything is kept; default: a folder that is removed")
     parser.add_argument("--without-server-log", action="store_true", help="Kardia reads the request log alone")
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="of the cluster; one falls at a time")
+    parser.add_argument("--engine", choices=tuple(ROLES_OF), default=SPARK, help="what steps the lanes")
     parser.add_argument("--spare", action="append", choices=ROLES, default=[], help="a role that nothing befalls")
     parser.add_argument("--json", action="store_true", help="print the whole result as JSON as well")
     words = parser.parse_args()
@@ -48,6 +49,7 @@ def main() -> int:
             not words.without_server_log,
             words.brokers,
             tuple(words.spare),
+            words.engine,
         )
         try:
             result = play(options, _say)

@@ -7,7 +7,7 @@ which everything has to become well again by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -19,7 +19,11 @@ QUIET_BEGIN_S = 25.0
 QUIET_END_S = 60.0
 """After the last fault: longest session and poll interval are over by then, and a broker that died is well again."""
 
-ROLES = ("collect", "stream", "serve", "notify")
+SPARK, LOCAL = "spark", "local"
+ROLES_OF = {SPARK: ("collect", "stream", "serve", "notify"), LOCAL: ("live",)}
+"""Engine -> the roles that `kardia up` starts with it."""
+
+ROLES = (*ROLES_OF[SPARK], *ROLES_OF[LOCAL])
 
 BROKER, REQUEST_LOG, SERVER_LOG, EVENTS_TOPIC = "broker", "request log", "server.log", "kardia.events"
 LOGS = (REQUEST_LOG, SERVER_LOG)
@@ -58,11 +62,19 @@ def plan_of(client_id: str) -> MemberPlan:
     return replace(plan, client_id=client_id)
 
 
-def draw(seed: int, length_s: float) -> list[Step]:
+def draw(seed: int, length_s: float, engine: str = SPARK) -> list[Step]:
     """All steps of a night in their order. `length_s` is counted from when the groups are up to the end."""
     until_s = length_s - QUIET_END_S
     steps: list[Step] = []
-    for place, tell in enumerate((_consumers, _broker, _roles, _logs, _topic)):
+    kinds: list[Callable[[Random, float], Iterator[Step]]] = [
+        _consumers,
+        _broker,
+        lambda chance, until_s: _roles(chance, until_s, ROLES_OF[engine]),
+        _logs,
+    ]
+    if engine == SPARK:  # the other one has no topic
+        kinds.append(_topic)
+    for place, tell in enumerate(kinds):
         # A chance of its own each: another kind of fault more does not change those that there are.
         steps += tell(Random(seed * 1_000 + place), until_s)
     return sorted(step for step in steps if step.at_s <= length_s - QUIET_END_S / 2)
@@ -115,18 +127,18 @@ def _broker(chance: Random, until_s: float) -> Iterator[Step]:
         at_s += away_s + chance.uniform(45.0, 150.0)
 
 
-def _roles(chance: Random, until_s: float) -> Iterator[Step]:
+def _roles(chance: Random, until_s: float, roles: Sequence[str]) -> Iterator[Step]:
     """Every minute or three one of Kardia's roles is killed, or stopped for a while. Seldom enough for a supervisor
     that gives up at the sixth fall in five minutes."""
     at_s = QUIET_BEGIN_S + chance.uniform(0.0, 60.0)
     while at_s < until_s:
-        role = chance.choice(ROLES)
+        role = chance.choice(roles)
         if chance.random() < 0.7:
             yield Step(at_s, "kill", role)
         else:
             yield Step(at_s, "freeze", role)
             yield Step(at_s + chance.uniform(2.0, 20.0), "thaw", role)
-        at_s += chance.uniform(50.0, 170.0)
+        at_s += chance.uniform(50.0, 170.0) * (1.0 if len(roles) > 1 else 1.5)
 
 
 def _logs(chance: Random, until_s: float) -> Iterator[Step]:

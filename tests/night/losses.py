@@ -88,8 +88,8 @@ class Ledger:
     done: Sequence[Mapping[str, Any]]
     """Steps with their instants."""
     progress: Sequence[Record]
-    events: Sequence[Record]
-    """Rows of the archive: `event_id`, `kind`, `group_id`, `logged_at_ms`, `connection`."""
+    events: Sequence[Record] | None
+    """Rows of the archive: `event_id`, `kind`, `group_id`, `logged_at_ms`, `connection`. None: there is none."""
     outages: Sequence[Span]
     """Of the broker."""
     until_ms: int
@@ -192,6 +192,8 @@ def _untold(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
 def _lines(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
     """Lines that are not in the archive, and lie in no gap. The archive follows every two minutes: it loses more with
     a topic than the other tables do, all from what it had on."""
+    if ledger.events is None:
+        return
     archived = Counter(
         Line(int(row["logged_at_ms"]), row["kind"], row["group_id"], row["connection"] or "")
         for row in ledger.events
@@ -227,7 +229,7 @@ def _lines(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
 
 
 def _twice(ledger: Ledger) -> Iterator[Finding]:
-    for event_id, count in Counter(row["event_id"] for row in ledger.events).items():
+    for event_id, count in Counter(row["event_id"] for row in ledger.events or ()).items():
         if count > 1:
             yield Finding(0, "", DOUBLED, f"event {event_id} stands {count} times in the archive")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from demo import server_log
 from demo.pace import Pace
-from demo.tables import Tables
+from demo.tables import Record, Tables
 from kardia.events import DEFAULT_LANES
 from kardia.kafka.releases import version_of
 from supervise import process
@@ -21,7 +21,7 @@ from supervise.process import ProcessError
 from tests.night import watch
 from tests.night.cluster import elections, of_holders
 from tests.night.compare import Night, compare
-from tests.night.faults import MEMBERS, QUIET_END_S, draw
+from tests.night.faults import MEMBERS, QUIET_END_S, SPARK, draw
 from tests.night.looking import Looking
 from tests.night.losses import Ledger, account, lines_in
 from tests.night.report import Result
@@ -51,6 +51,7 @@ class Options:
     brokers: int = 1
     spared: tuple[str, ...] = ()
     """Roles that nothing befalls, so that each lives through the whole night."""
+    engine: str = SPARK
 
 
 ALL_ARE_NAMED = (3, 0, 0)
@@ -72,6 +73,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
             brokers=options.brokers,
             seed=options.seed,
             follow_server_log=options.follow_server_log,
+            engine=options.engine,
         ) as stage,
         Pace(options.directory / "pace.log", STALL_FROM_MS) as pace,
     ):
@@ -110,10 +112,10 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
             emptied=emptied,
             done=done,
             progress=tables.rows("progress"),
-            events=tables.rows("events", ["event_id", "kind", "group_id", "logged_at_ms", "connection"]),
+            events=_archived(tables) if options.engine == SPARK else None,
             outages=outages(done),
             until_ms=until_ms,
-            lanes=DEFAULT_LANES,
+            lanes=DEFAULT_LANES if options.engine == SPARK else 1,
         )
     )
     facts = of_holders([list(server_log.facts(text.splitlines())) for text in logs], [elections(text) for text in logs])
@@ -150,6 +152,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         server_log_followed=options.follow_server_log,
         brokers=options.brokers,
         spared=options.spared,
+        engine=options.engine,
         done=done,
         comparison=comparison.and_also(said.findings, said.counts).and_also(lost.findings, lost.counts),
         memory=memory,
@@ -169,7 +172,7 @@ def _steps(
     """Do what was drawn, each at its time, and let everything become well again before the end."""
     watched, looking = watching
     length_s = options.minutes * 60
-    waiting = [step for step in draw(options.seed, length_s) if step.whom not in options.spared]
+    waiting = [step for step in draw(options.seed, length_s, options.engine) if step.whom not in options.spared]
     well_s = length_s - QUIET_END_S / 2
     while (now_s := time.monotonic() - began_s) < length_s:
         while waiting and waiting[0].at_s <= now_s:
@@ -181,8 +184,12 @@ def _steps(
             well_s = length_s
         stage.tend()
         watched.look(stage.roles())
-        looking.look(now_ms(), lambda: stage.is_awake("notify"))
+        looking.look(now_ms(), stage.notifier_is_awake)
         time.sleep(0.1)
+
+
+def _archived(tables: Tables) -> list[Record]:
+    return tables.rows("events", ["event_id", "kind", "group_id", "logged_at_ms", "connection"])
 
 
 def _await_tables(tables: Tables, until_ms: int) -> list[str]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.night.compare import Comparison, Finding
-from tests.night.faults import BROKER, EVENTS_TOPIC, LOGS, ROLES
+from tests.night.faults import BROKER, EVENTS_TOPIC, LOGS, ROLES, SPARK
 from tests.night.watch import Memory
 
 BEFORE_MS = 30_000
@@ -29,6 +29,7 @@ class Result:
     server_log_followed: bool
     brokers: int
     spared: Sequence[str]
+    engine: str
     done: Sequence[Mapping[str, Any]]
     comparison: Comparison
     memory: Sequence[Memory]
@@ -47,7 +48,7 @@ class Result:
         findings = [asdict(one) | {"before": self.before(one)} for one in self.comparison.findings]
         kept = {
             name: getattr(self, name)
-            for name in ("seed", "minutes", "version", "brokers", "spared", "server_log_followed", "hours")
+            for name in ("seed", "minutes", "version", "brokers", "spared", "engine", "server_log_followed", "hours")
         }
         return kept | {
             "wrong": self.wrong,
@@ -92,6 +93,7 @@ class Result:
         again = f"python -m tests.night --seed {self.seed} --minutes {self.minutes:g} --kafka {self.version}"
         again += "" if self.brokers == 1 else f" --brokers {self.brokers}"
         again += "" if self.server_log_followed else " --without-server-log"
+        again += "" if self.engine == SPARK else f" --engine {self.engine}"
         again += "".join(f" --spare {role}" for role in self.spared)
         count = len(self.faults) + len(self.comparison.findings)
         said = f"{count} things are wrong" if count else "Nothing is wrong"

@@ -28,7 +28,7 @@ from demo.scenario import PARTITIONS, TOPIC, MemberPlan
 from supervise import process
 from supervise.roles import answers, counted
 from tests.night.cluster import Cluster
-from tests.night.faults import BROKER, EVENTS_TOPIC, LOGS, MEMBERS, ROLES, Step, plan_of
+from tests.night.faults import BROKER, EVENTS_TOPIC, LOCAL, LOGS, MEMBERS, ROLES, ROLES_OF, SPARK, Step, plan_of
 
 CLUSTER = "night"
 
@@ -55,7 +55,14 @@ class Stage:
     """Brokers, consumers and Kardia; a context manager that ends them all."""
 
     def __init__(
-        self, directory: Path, version: str, *, brokers: int = 1, seed: int = 0, follow_server_log: bool = True
+        self,
+        directory: Path,
+        version: str,
+        *,
+        brokers: int = 1,
+        seed: int = 0,
+        follow_server_log: bool = True,
+        engine: str = SPARK,
     ) -> None:
         self.directory = directory
         settings = BrokerSettings(version=version, rotate_kb=ROTATE_KB, rotate_server_kb=ROTATE_SERVER_KB)
@@ -66,12 +73,13 @@ class Stage:
         """What was done, with its instant."""
         self.receiver = Receiver(directory / "received.jsonl")
         self._follow_server_log = follow_server_log
+        self._engine, self._roles = engine, ROLES_OF[engine]
         self._actors: dict[str, Actor] = {}
         self._returning: set[str] = set()
         """Who is to start as soon as it has ended."""
         self._stack = ExitStack()
         self._up: subprocess.Popen[str] | None = None
-        self._ports = dict(zip(ROLES, free_ports(len(ROLES)), strict=True))
+        self._ports = dict(zip(self._roles, free_ports(len(self._roles)), strict=True))
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -120,7 +128,7 @@ class Stage:
         with suppress(psutil.Error):
             for child in psutil.Process(self._up.pid).children() if self._up is not None else ():
                 with suppress(psutil.Error):
-                    named = [word for word in child.cmdline() if word in ROLES]
+                    named = [word for word in child.cmdline() if word in self._roles]
                     if named:
                         found[named[0]] = child
         return found
@@ -132,20 +140,21 @@ class Stage:
             runs = running is not None and running.status() != psutil.STATUS_STOPPED
         except psutil.Error:
             return False
-        return runs and (self._has_looked() if role == "notify" else answers(self._page_of(role)))
+        return runs and answers(self._page_of(role))
+
+    def notifier_is_awake(self) -> bool:
+        """Whether it runs, and has seen the tables since its start: it answers before."""
+        role = self._roles[-1]
+        return self.is_awake(role) and counted(self._ports[role], "kardia_notify_looks_total")()
 
     def unready(self) -> list[str]:
         """Roles that do not run or do not answer."""
         running = self.roles()
-        return [role for role in ROLES if role not in running or not answers(self._page_of(role))]
-
-    def _has_looked(self) -> bool:
-        """Whether the notifier has seen the tables since its start: it answers before."""
-        return counted(self._ports["notify"], "kardia_notify_looks_total")()
+        return [role for role in self._roles if role not in running or not answers(self._page_of(role))]
 
     def _page_of(self, role: str) -> str:
         """What it answers when it is ready."""
-        return f"http://{HOST}:{self._ports[role]}{'/readyz' if role == 'serve' else '/metrics'}"
+        return f"http://{HOST}:{self._ports[role]}{'/readyz' if role in ('serve', 'live') else '/metrics'}"
 
     def stop_kardia(self) -> int:
         """SIGTERM to `kardia up`; its exit code."""
@@ -205,15 +214,19 @@ class Stage:
         collect: dict[str, Any] = {"request_log": self.cluster.request_logs, "log_timezone": "UTC"}
         if not self._follow_server_log:
             collect["server_log"] = []
-        return {
+        settings: dict[str, Any] = {
             "cluster": CLUSTER,
             "bootstrap_server": self.cluster.bootstrap,
+            "engine": self._engine,
             "data": str(self.data),
-            "collect": collect | {"metrics_port": ports["collect"]},
-            "stream": {"metrics_port": ports["stream"]},
-            "serve": {"port": ports["serve"]},
-            "notify": {"webhook": self.receiver.url + FROM_NOTIFIER, "metrics_port": ports["notify"]},
+            "collect": collect,
+            "notify": {"webhook": self.receiver.url + FROM_NOTIFIER},
         }
+        if self._engine == LOCAL:
+            return settings | {"serve": {"port": ports["live"]}}
+        for role in ("collect", "stream", "notify"):
+            settings.setdefault(role, {})["metrics_port"] = ports[role]
+        return settings | {"serve": {"port": ports["serve"]}}
 
     def _produce(self) -> None:
         command = [sys.executable, "-m", "demo.traffic", "--bootstrap-server", self.cluster.bootstrap, "--topic", TOPIC]

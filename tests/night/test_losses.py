@@ -43,7 +43,8 @@ def gap(from_ms: int, to_ms: int, lane: int = 0, stream: str = "request") -> dic
 
 LINES = [line(at_ms, lane) for at_ms in range(BEGIN_MS, UNTIL_MS, 3_000) for lane in range(LANES)]
 AT_MS = BEGIN_MS + 300_000
-ALL = Ledger(LINES, (), (), (), [event(one) for one in LINES], (), UNTIL_MS, LANES)
+EVENTS = [event(one) for one in LINES]
+ALL = Ledger(LINES, (), (), (), EVENTS, (), UNTIL_MS, LANES)
 LOG = Emptied(REQUEST_LOG, AT_MS, (AT_MS + 10, AT_MS + 90), AT_MS + 100)
 BOTH = [gap(AT_MS, AT_MS + 100, lane) for lane in range(LANES)]
 AGAIN = [{"at_ms": AT_MS, "until_ms": AT_MS + 500, "what": "make again", "whom": EVENTS_TOPIC}]
@@ -67,7 +68,12 @@ def test_a_night_without_a_loss_has_none() -> None:
 
 def test_a_line_that_is_nowhere_and_one_that_is_there_twice_are_found() -> None:
     assert told(replace(ALL, events=without(AT_MS, AT_MS))) == [MISSED]
-    assert told(replace(ALL, events=[*ALL.events, ALL.events[7]])) == [DOUBLED]
+    assert told(replace(ALL, events=[*EVENTS, EVENTS[7]])) == [DOUBLED]
+
+
+def test_without_an_archive_its_lines_are_not_judged() -> None:
+    assert told(replace(ALL, events=None)) == []
+    assert told(replace(ALL, events=None, emptied=[LOG])) == [MISSED]
 
 
 def test_what_an_emptied_log_lost_is_told_in_each_lane_with_its_bounds() -> None:
@@ -97,14 +103,15 @@ def test_a_gap_that_nothing_made_is_found() -> None:
 
 
 def test_what_was_in_a_topic_that_was_made_again_is_told_and_the_archive_lost_what_it_had_not_read() -> None:
-    lost = replace(ALL, done=AGAIN, progress=BOTH, events=without(AT_MS - 90_000, AT_MS))
+    kept = without(AT_MS - 90_000, AT_MS)
+    lost = replace(ALL, done=AGAIN, progress=BOTH, events=kept)
     assert told(lost) == []
     found = account(lost).counts
     assert found["lines of groups lost in a gap that was told"] == LANES
     assert found["lines of groups that the archive lost with its topic"] == LANES * 30
     record = event(line(AT_MS - 50_000)) | {"event_id": "of the offsets topic", "kind": "group_record"}
-    assert told(replace(lost, events=[*lost.events, record])) == []
-    hole = [one for one in lost.events if not AT_MS - 220_000 <= one["logged_at_ms"] <= AT_MS - 200_000]
+    assert told(replace(lost, events=[*kept, record])) == []
+    hole = [one for one in kept if not AT_MS - 220_000 <= one["logged_at_ms"] <= AT_MS - 200_000]
     assert told(replace(lost, events=hole)) == [MISSED]
 
 

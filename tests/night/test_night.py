@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from supervise import process
+from tests.night.faults import ROLES_OF
 
 MINUTES = 10
 SEED = 7
@@ -17,8 +18,9 @@ SEED = 7
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(3_000)
-def test_a_night_of_ten_minutes_ends_with_nothing_wrong(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.night", "--minutes", str(MINUTES), "--seed", str(SEED)]
+@pytest.mark.parametrize("engine", ROLES_OF)
+def test_a_night_of_ten_minutes_ends_with_nothing_wrong(tmp_path: Path, engine: str) -> None:
+    command = [sys.executable, "-m", "tests.night", "--minutes", str(MINUTES), "--seed", str(SEED), "--engine", engine]
     done = subprocess.run(
         [*command, "--directory", str(tmp_path / "night")],
         capture_output=True,
