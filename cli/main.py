@@ -30,7 +30,7 @@ PANELS = {
         "disagreements",
         "trace",
     ),
-    "Roles": ("doctor", "up", "live", "collect", "capture", "stream", "replay", "serve", "notify", "bench"),
+    "Roles": ("doctor", "up", "live", "collect", "capture", "stream", "move", "replay", "serve", "notify", "bench"),
 }
 """Verbs in the order of the help: what it looks like, what one asks, and the roles in the order of the flow."""
 

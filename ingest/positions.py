@@ -115,6 +115,11 @@ class Store:
         committed.number = number
         self._save("committed", committed)
 
+    def forget_committed(self) -> None:
+        """Forget them: the offsets topic is then read from its beginning."""
+        for suffix in ("", ".new", ".old"):
+            (self.directory / f"committed{suffix}").unlink(missing_ok=True)
+
     def save(self, positions: Positions) -> None:
         """Save positions, durably when this returns. The number grows."""
         positions.number += 1

@@ -11,8 +11,9 @@ from ingest.errors import SettingsError
 from ingest.settings import Place, ReadSettings
 from kardia.keeping import Keep, keep_of
 from kardia.observe import ObserverSettings
+from spark_jobs import owner
 
-STATE = "_live"
+STATE = owner.STATE
 """Below the tables, unless another place is given. Delta has no table of such a name."""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES
 from live.files import BatchFiles
-from spark_jobs import checkpoint, state_codec
+from spark_jobs import checkpoint, owner, state_codec
 from spark_jobs.checkpoint import Agreement, Generation
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import highest_batch, last_version
@@ -26,6 +26,7 @@ def opened(folder: Path, tables: Folder, cluster: str, topic: str, lanes: int) -
 
     `topic`: the one that is read, empty for what a collector in this process reads.
     """
+    owner.check(tables, owner.LOCAL)
     wanted = Agreement(QUERY, cluster, topic, lanes)
     found = checkpoint.load(folder)
     if found is None:
@@ -35,7 +36,8 @@ def opened(folder: Path, tables: Folder, cluster: str, topic: str, lanes: int) -
                 f"there is no state of `kardia live`, but the tables in {tables} hold batches up to {highest}",
                 str(folder),
                 "the state that wrote these tables, or tables that nobody has written",
-                "restore it; or give another --tables; or move the tables away to read the logs from their beginning",
+                "restore it; or, if `kardia stream` has written them, take them over with `kardia move --to local`; or "
+                "give another --tables; or move the tables away to read the logs from their beginning",
             )
         made = Generation(checkpoint.VERSION, secrets.token_hex(4), 0, wanted, state_codec.VERSION)
         checkpoint.save(folder, made)

@@ -22,11 +22,11 @@ from typing import Any
 import msgspec
 
 from kardia.locations import Folder, Store
-from spark_jobs import checkpoint_files, state_codec
+from spark_jobs import checkpoint_files, owner, state_codec
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import highest_batch, last_version
 
-FILE = "generation.json"
+FILE = owner.GENERATION
 VERSION = 1
 
 _BEFORE_OFFSETS = 2

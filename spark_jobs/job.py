@@ -24,6 +24,7 @@ from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs import (
     archive,
     cluster,
+    owner,
     preparing,
     rebuilt,
     relane,
@@ -91,6 +92,7 @@ def run(
             with disk_named(directory):
                 lease = stack.enter_context(held(directory, role))
                 leases += [lease] if isinstance(lease, StoreLease) else []
+        owner.check(settings.tables, owner.SPARK)
         temporary = stack.enter_context(scratch.scratch())
         client = preparing.client_of(settings, temporary)
         lanes = preparing.await_lanes(settings, client, stop, say)
@@ -126,12 +128,12 @@ def run(
                 checkpoints |= preparing.built_again(spark, settings, client, checkpoints, factory, say)
             relane.strays(checkpoints[stream.NAME].generation, settings.bootstrap_server, client.librdkafka, say)
             _Job(settings, client, spark, checkpoints, factory, stop, say, stack, voice, leases).run()
-        except _of_others() as error:
+        except of_others() as error:
             where = f"tables {settings.tables}, checkpoint {settings.checkpoint}"
             raise stream.explain(None, error, where, session.ended_by_itself(spark)) from error
 
 
-def _of_others() -> tuple[type[Exception], ...]:
+def of_others() -> tuple[type[Exception], ...]:
     """What Spark, the bridge to it, Delta and the disk raise; anything else is a mistake of ours, with its trace."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

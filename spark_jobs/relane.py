@@ -98,20 +98,27 @@ def _cannot(what: str, where: str) -> CheckpointError:
     )
 
 
-def _check_read(checkpoint: Checkpoint, ends: Mapping[int, int], settings: StreamSettings) -> None:
-    """Refuse a topic that has not been read to its end, and a batch that was not finished."""
+def unread(checkpoint: Checkpoint, ends: Mapping[int, int], tables: Folder) -> str:
+    """What a query has not done yet of a topic that ends there, in words; empty: it has read all, and wrote it."""
     committed, generation = checkpoint.committed(), checkpoint.generation
     read = checkpoint.read_offsets()
-    unread = sum(end - read.get(partition, 0) for partition, end in ends.items())
+    begins_at = generation.begins_at if committed is None else {}
+    missing = sum(end - read.get(partition, begins_at.get(partition, 0)) for partition, end in ends.items())
     unfinished = checkpoint.planned() != committed
     if committed is not None and generation.agreement.query == stream.NAME:
-        written = last_version(settings.tables, LIVE_TABLES[-1], generation.app_id)
+        written = last_version(tables, LIVE_TABLES[-1], generation.app_id)
         unfinished = unfinished or written != generation.first_batch + committed
-    if committed is None or unread or unfinished:
+    if missing:
+        return f"{missing} records of {generation.agreement.topic} are not read yet"
+    return "a batch is begun and not finished" if unfinished else ""
+
+
+def _check_read(checkpoint: Checkpoint, ends: Mapping[int, int], settings: StreamSettings) -> None:
+    """Refuse a topic that has not been read to its end, and a batch that was not finished."""
+    left_over = unread(checkpoint, ends, settings.tables)
+    if checkpoint.committed() is None or left_over:
         raise CheckpointError(
-            f"{unread} records of {settings.lanes_from} are not read yet"
-            if unread or committed is None
-            else "a batch is begun and not finished",
+            left_over or f"nothing of {settings.lanes_from} is read yet",
             str(checkpoint.directory),
             "a topic that is read to its end, and to which nobody writes any more",
             "stop its collectors, then run `kardia stream --once` as before, without --lanes-from, with "

@@ -1,0 +1,241 @@
+"""`kardia move` put together: leases, the topic, Spark where its state is to be read; then the steps of `live.moves`.
+
+Both engines and the collector must be stopped: the leases of tables, state, checkpoint and positions are held from the
+begin to the end, so that nothing is read or written meanwhile. To `local` the job reads the topic to its end first
+(`kardia stream --once`). What cannot be moved is refused with a sentence, and nothing is changed then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import Field
+
+from ingest.positions import Store
+from ingest.producer import ensure_topic
+from ingest.settings import Place
+from kardia.locations import Folder
+from kardia.locations import Store as ObjectStore
+from kardia.observe import ObserverSettings
+from kardia.tables import LIVE_TABLES
+from live import left, moves
+from spark_jobs import archive, job, owner, preparing, relane, scratch, session, state_codec, stream, topic_loss
+from spark_jobs.checkpoint import Agreement, Checkpoint, load, open_checkpoint
+from spark_jobs.disk import disk_named
+from spark_jobs.errors import CheckpointError
+from spark_jobs.jvm import java
+from spark_jobs.jvm.voice import Voice
+from spark_jobs.lane import Lane
+from spark_jobs.lane_model import ObserverFactory
+from spark_jobs.lease import held
+from spark_jobs.owner import Engine
+from spark_jobs.settings import StreamSettings
+from spark_jobs.writers import Reached, faults
+
+
+class MoveSettings(StreamSettings):
+    """What the job is told, and where the other engine and the collector keep what they go on from. The environment of
+    the job counts here as well."""
+
+    positions: Place = Field(default=Path("kardia-positions"), description="directory of the collector's positions")
+    state: Place | None = Field(default=None, description="directory of the state of `kardia live`; TABLES/_live")
+
+    @property
+    def factory(self) -> ObserverFactory:
+        """What reads the lanes."""
+        return ObserverFactory(
+            ObserverSettings(
+                cluster_id=self.cluster,
+                kafka_version=self.kafka_version,
+                consumer_session_ms=self.consumer_session_ms,
+                share_session_ms=self.share_session_ms,
+                streams_session_ms=self.streams_session_ms,
+            )
+        )
+
+
+class Places(NamedTuple):
+    """What is on this machine."""
+
+    tables: Path
+    state: Path
+    checkpoint: Folder
+
+
+def run(settings: MoveSettings, to: Engine, stop: Callable[[], bool], say: Callable[[str], None]) -> None:
+    """Move the tables to an engine, if they are not its own. Raises a `JobError` or an `IngestError`."""
+    if isinstance(settings.tables, ObjectStore):
+        raise CheckpointError(
+            "tables in an object store are not moved",
+            str(settings.tables),
+            "tables on this machine: `kardia live` writes no others",
+            "let `kardia stream` go on",
+        )
+    places = Places(settings.tables, settings.state or settings.tables / owner.STATE, settings.checkpoint)
+    reached = faults.from_environment(os.environ)
+    found = owner.engine_of(*places)
+    if found is None:
+        raise CheckpointError(
+            "there is nothing to move: neither engine has state",
+            f"{places.state}, {places.checkpoint}",
+            "the folders of the engine that wrote the tables",
+            f"name them; where nothing is written yet, start `{owner.VERBS[to]}`",
+        )
+    if found == to:
+        say(f"the tables in {places.tables} belong to `{owner.VERBS[to]}` already; nothing is moved")
+        return
+    # Before anything else, and to the end: no collector sends to the topic meanwhile.
+    collector = Store(settings.positions)
+    try:
+        if to == owner.SPARK:
+            _to_spark(settings, places, collector, reached, say)
+        else:
+            _to_local(settings, places, collector, reached, stop, say)
+    finally:
+        collector.close()
+
+
+@contextmanager
+def _alone(places: Places) -> Iterator[Store]:
+    """Nobody uses tables or state of either engine; gives the positions of `kardia live`."""
+    with ExitStack() as stack:
+        for directory, role in (
+            (places.tables, "writer of these tables"),
+            (places.state, "run on this state"),
+            (places.checkpoint, "run on this checkpoint"),
+        ):
+            with disk_named(directory):
+                stack.enter_context(held(directory, role))
+        beside = Store(places.state / "positions")
+        stack.callback(beside.close)
+        with disk_named(places.tables):
+            yield beside
+
+
+def _to_spark(
+    settings: MoveSettings, places: Places, collector: Store, reached: Reached, say: Callable[[str], None]
+) -> None:
+    with scratch.scratch() as temporary:
+        client = preparing.client_of(settings, temporary).librdkafka
+    with _alone(places) as beside:
+        found = left.read(places.state, beside, places.tables, settings.cluster, settings.factory, reached)
+        lanes = len(found.lanes)
+        ensure_topic(settings.bootstrap_server, settings.topic, lanes, client)
+        topic = moves.NewTopic(
+            settings.topic,
+            topic_loss.id_of(settings.bootstrap_server, settings.topic, client),
+            topic_loss.ends_of(settings.bootstrap_server, settings.topic, lanes, client),
+        )
+        name, cluster = found.generation.name, settings.cluster
+        made = moves.to_spark(
+            *(name, found.batch, found.lanes, found.kept, topic, places.checkpoint, collector, places.tables),
+            *(cluster, reached),
+        )
+    say(
+        f"the tables in {places.tables} belong to `kardia stream` from batch {made.first_batch} on: {lanes} lanes, "
+        f"which go on in {settings.topic}. Next: `kardia collect --positions {settings.positions}` on the same logs, "
+        f"`kardia stream --checkpoint {settings.checkpoint}`, `kardia serve`"
+    )
+
+
+def _to_local(
+    settings: MoveSettings,
+    places: Places,
+    collector: Store,
+    reached: Reached,
+    stop: Callable[[], bool],
+    say: Callable[[str], None],
+) -> None:
+    with scratch.scratch() as temporary:
+        client = preparing.client_of(settings, temporary).librdkafka
+        with _alone(places):
+            missing = _unread(settings, client)
+        if missing:
+            say(f"{missing}; the job does that first")
+            job.run(settings.model_copy(update={"once": True}), stop, say)
+        with _alone(places) as beside:
+            missing = _unread(settings, client)
+            if missing:
+                raise CheckpointError(
+                    missing,
+                    f"{settings.topic} at {settings.bootstrap_server}",
+                    "a topic that is read to its end, and to which nobody writes any more",
+                    "stop all its collectors, also those of other hosts, and come back; nothing was moved",
+                )
+            checkpoint = _checkpoints(settings)[stream.NAME]
+            kept = moves.collected(collector)
+            if not kept.positions.number and checkpoint.read_offsets():
+                raise CheckpointError(
+                    "there are no positions of a collector: the logs would be read from their beginning",
+                    str(settings.positions),
+                    "the folder of the collector that sent what the tables are made of",
+                    "name it with --positions",
+                )
+            lanes = _read_lanes(settings, checkpoint, temporary)
+            batch = checkpoint.generation.first_batch + (checkpoint.committed() or 0)
+            reached("lanes:read", batch)
+            made = moves.to_local(
+                *(checkpoint.generation.name, batch, lanes, kept, places.state, beside, places.tables),
+                *(settings.cluster, reached),
+            )
+    say(
+        f"the tables in {places.tables} belong to `kardia live` from batch {made.first_batch} on, with all "
+        f"{len(lanes)} lanes and the positions. Next: `kardia live --tables {places.tables}` on the same logs"
+    )
+
+
+def _checkpoints(settings: MoveSettings) -> dict[str, Checkpoint]:
+    """Those that the job has, checked against the tables."""
+    found: dict[str, Checkpoint] = {}
+    for name, names in {stream.NAME: LIVE_TABLES, archive.NAME: archive.TABLES}.items():
+        generation = load(settings.checkpoint / name)
+        if generation is None:
+            continue
+        agreement = Agreement(name, settings.cluster, settings.topic, generation.agreement.lanes)
+        state = state_codec.VERSION if name == stream.NAME else 0
+        found[name] = open_checkpoint(settings.checkpoint / name, settings.tables, agreement, names, state=state)
+    if stream.NAME not in found:
+        raise CheckpointError(
+            "there is no checkpoint of the job",
+            str(settings.checkpoint),
+            "that of `kardia stream` on these tables",
+            "name it with --checkpoint",
+        )
+    return found
+
+
+def _unread(settings: MoveSettings, client: dict[str, str]) -> str:
+    """What the job has not done yet, in words; empty: all that is in the topic is in the tables."""
+    opened = _checkpoints(settings)
+    lanes = opened[stream.NAME].generation.agreement.lanes
+    known = opened[stream.NAME].generation.topic_id
+    now = topic_loss.id_of(settings.bootstrap_server, settings.topic, client)
+    if known and now and known != now:
+        return f"{settings.topic} was deleted and made again since it was read"
+    ends = topic_loss.ends_of(settings.bootstrap_server, settings.topic, lanes, client)
+    wanted = (stream.NAME, archive.NAME) if settings.archive else (stream.NAME,)
+    said = (relane.unread(opened[name], ends, settings.tables) for name in wanted if name in opened)
+    return next((one for one in said if one), "")
+
+
+def _read_lanes(settings: MoveSettings, checkpoint: Checkpoint, temporary: Path) -> list[Lane]:
+    """All lanes, from Spark's state of the last batch."""
+    if checkpoint.committed() is None:
+        agreement = checkpoint.generation.agreement
+        return [relane.new_lane(checkpoint, settings.factory, number) for number in range(agreement.lanes)]
+    files, own = preparing.for_spark(settings, temporary)
+    voice = Voice()
+    with voice.lent():
+        spark = session.start_session("kardia-move", "local[1]", files, java.find().home, own, None, temporary)
+    try:
+        return relane.read_lanes(spark, checkpoint, settings.factory)
+    except job.of_others() as error:
+        where = f"checkpoint {settings.checkpoint}"
+        raise stream.explain(None, error, where, session.ended_by_itself(spark)) from error
+    finally:
+        voice.hush()
+        session.end_session(spark)
