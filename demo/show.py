@@ -178,6 +178,7 @@ def configuration(options: Options, broker: Broker, alarm: Alarm | None) -> UpCo
     return UpConfig(
         cluster=CLUSTER,
         bootstrap_server=broker.bootstrap,
+        engine="spark",
         data=options.directory / "kardia",
         collect=CollectSection(
             request_log=(str(broker.request_log),), server_log=(), log_timezone="UTC", metrics_port=collect_port

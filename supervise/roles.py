@@ -89,7 +89,7 @@ def roles(config: UpConfig) -> list[Role]:
 def collect_command(config: UpConfig) -> list[str]:
     """`kardia collect` for all logs of this machine and for `__consumer_offsets`."""
     command = kardia("collect", "--events-bootstrap-server", config.events_bootstrap_server or config.bootstrap_server)
-    command += ["--topic", config.topic, "--positions", str(config.data / "positions")]
+    command += ["--topic", config.topic, "--positions", str(config.positions)]
     if config.topic_client_config is not None:
         command += ["--events-client-config", str(config.topic_client_config)]
     return [*command, "--metrics-port", str(config.collect.metrics_port), *_read(config)]
@@ -144,13 +144,28 @@ def stream_command(config: UpConfig) -> list[str]:
     command += ["--topic", config.topic, "--cluster", config.cluster]
     if config.topic_client_config is not None:
         command += ["--client-config", str(config.topic_client_config)]
-    command += ["--tables", str(config.tables), "--checkpoint", str(config.data / "checkpoint")]
+    command += ["--tables", str(config.tables), "--checkpoint", str(config.checkpoint)]
     return [*command, "--metrics-port", str(config.stream.metrics_port), *_of_lanes(config)]
+
+
+def move_command(config: UpConfig) -> list[str]:
+    """`kardia move` of the tables to the engine that is wanted."""
+    command = kardia("move", "--to", str(config.engine), "--tables", str(config.tables), "--topic", config.topic)
+    command += ["--checkpoint", str(config.checkpoint), "--positions", str(config.positions)]
+    command += ["--bootstrap-server", config.events_bootstrap_server or config.bootstrap_server]
+    if config.topic_client_config is not None:
+        command += ["--client-config", str(config.topic_client_config)]
+    return [*command, "--cluster", config.cluster, *_of_brokers(config)]
 
 
 def _of_lanes(config: UpConfig) -> list[str]:
     """What whoever steps the lanes is told of the brokers, and of what to keep."""
-    options = ["--keep", str(config.keep.kept)]
+    return ["--keep", str(config.keep.kept), *_of_brokers(config)]
+
+
+def _of_brokers(config: UpConfig) -> list[str]:
+    """What is known of the observed brokers."""
+    options = []
     if config.stream.kafka_version:
         options += ["--kafka-version", config.stream.kafka_version]
     for protocol in PROTOCOLS_WITH_EPOCHS:

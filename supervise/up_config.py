@@ -29,6 +29,9 @@ from ingest.settings import Patterns
 from ingest.settings import Place as AnyPlace
 from ingest.stamps import zone_named
 from kardia.keeping import KINDS, Keep, KeepError, age_of, shown
+from spark_jobs import owner
+from spark_jobs.errors import CheckpointError
+from spark_jobs.owner import Engine
 
 
 def _read(path: Path) -> Path:
@@ -204,10 +207,12 @@ class UpConfig(_Strict):
         description="the same for the topic's cluster; default: the same file, where it is the same cluster",
     )
     topic: str = Field(default="kardia.events", min_length=1, description="topic of the events")
-    engine: Literal["spark", "local"] = Field(
-        default="spark",
-        description="what steps the lanes: `spark` reads a topic that collectors write to; `local` is one process that "
-        "reads the logs itself, without topic and Java (docs/live.md)",
+    engine: Literal["spark", "local"] | None = Field(
+        default=None,
+        description="what steps the lanes: `local` is one process that reads the logs itself, without topic and Java; "
+        "`spark` reads a topic that collectors write to (docs/live.md). Default: that of the tables there are; of new "
+        "ones `spark` where a key of the topic is given, else `local`. Where it is another than that of the tables, "
+        "`kardia up` moves them, with all state",
     )
     data: Place = Field(description="directory for tables, checkpoint, positions and logs of the roles")
     collect: CollectSection
@@ -240,14 +245,20 @@ class UpConfig(_Strict):
             ports["notify.metrics_port"] = ("127.0.0.1", self.notify.metrics_port)
         return ports
 
-    @model_validator(mode="after")
-    def _no_topic_for_one_process(self) -> UpConfig:
-        given = {"events_bootstrap_server", "events_client_config", "topic"} & self.model_fields_set
-        if self.engine == "local" and given:
-            raise ValueError(
-                f"{', '.join(sorted(given))}: `engine: local` has no topic; leave it out, or say `engine: spark`"
-            )
-        return self
+    @property
+    def checkpoint(self) -> Path:
+        """Directory of the checkpoint."""
+        return self.data / "checkpoint"
+
+    @property
+    def positions(self) -> Path:
+        """Directory of the collector's positions."""
+        return self.data / "positions"
+
+    @property
+    def of_topic(self) -> list[str]:
+        """Keys that are given and say where the topic is."""
+        return sorted({"events_bootstrap_server", "events_client_config", "topic"} & self.model_fields_set)
 
     @model_validator(mode="after")
     def _ports_differ(self) -> UpConfig:
@@ -274,9 +285,33 @@ def load(path: Path) -> UpConfig:
         raise ConfigError(f"{path} holds no settings; expected keys such as {', '.join(UpConfig.model_fields)}.")
     try:
         # Lists of YAML become tuples; the values themselves stay strict.
-        return UpConfig.model_validate(_shaped(data))
+        shaped = _shaped(data)
+        config = UpConfig.model_validate(shaped)
+        return UpConfig.model_validate(shaped | {"engine": _engine_of(config, path)})
     except ValidationError as error:
         raise ConfigError("\n".join(f"{path}: {sentence(problem)}" for problem in error.errors())) from None
+
+
+def owner_of(config: UpConfig) -> Engine | None:
+    """The engine that the tables belong to; None: nobody has begun any. Positions say as much as tables: what a
+    collector has sent is in the topic."""
+    try:
+        found = owner.engine_of(config.tables, None, config.checkpoint)
+    except CheckpointError as error:
+        raise ConfigError(str(error)) from None
+    return owner.SPARK if found is None and (config.positions / "positions").is_file() else found
+
+
+def _engine_of(config: UpConfig, path: Path) -> Engine:
+    """The engine that is named; else that of the tables, so that no upgrade changes it."""
+    begun = owner_of(config)
+    engine = config.engine or begun or (owner.SPARK if config.of_topic else owner.LOCAL)
+    if engine == owner.LOCAL and config.of_topic and begun != owner.SPARK and owner.load(config.tables) is None:
+        # Tables that were moved, or will be, have a topic that the move has to know.
+        raise ConfigError(
+            f"{path}: {', '.join(config.of_topic)}: `engine: local` has no topic; leave it out, or say `engine: spark`."
+        )
+    return engine
 
 
 def busy_ports(config: UpConfig) -> list[str]:

@@ -22,22 +22,26 @@ def up(
         bool, typer.Option("--check", help="Check the file, show what would be started, and stop.")
     ] = False,
 ) -> None:
-    """Start collector, stream and API on this machine and keep them up."""
+    """Start everything on this machine that the file asks for, and keep it up: one process, or one for each role."""
     import shlex
     import time
 
     from rich.console import Console
 
+    from supervise.moving import moved
     from supervise.process import ProcessError, stoppable
-    from supervise.roles import api_url, roles
+    from supervise.roles import api_url, move_command, roles
     from supervise.supervisor import Supervisor
-    from supervise.up_config import ConfigError, busy_ports, load
+    from supervise.up_config import ConfigError, busy_ports, load, owner_of
 
     out = Console(soft_wrap=True, highlight=False, markup=False)
     err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         settings = load(config)
+        moves = owner_of(settings) not in (None, settings.engine)
         if check:
+            if moves:
+                out.print(f"first, as the tables are those of the other engine: {shlex.join(move_command(settings))}")
             for role in roles(settings):
                 out.print(f"{role.name}: {shlex.join(role.command)}")
             return
@@ -45,6 +49,9 @@ def up(
         if busy:
             raise ConfigError("\n".join(f"{config}: {problem}" for problem in busy))
         settings.tables.mkdir(parents=True, exist_ok=True)
+        with stoppable():
+            if moves:
+                moved(settings, out.print)
         with stoppable(), Supervisor(roles(settings), out.print) as supervisor:
             out.print(f"Kardia is up: {api_url(settings)}/ (stop with Ctrl-C)")
             while True:

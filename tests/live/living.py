@@ -10,6 +10,7 @@ import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from ingest.dialects import Dialect
 from ingest.dialects.request_json import RequestJson
@@ -24,6 +25,9 @@ from spark_jobs.lane import Record
 from spark_jobs.writers import nothing_happens
 from tests.ingest.world import ManualClock
 from tests.support.stories import Story
+from tests.truth.fleet.run import Run
+
+REQUESTS, SERVER = "kafka-request.log", "server.log"
 
 STEP_MS = 50
 """Virtual time between two rounds."""
@@ -35,23 +39,60 @@ class Killed(BaseException):
     """The process is dead."""
 
 
-class Growing:
-    """The logs of a story, written as time goes."""
+class Logs(NamedTuple):
+    """Logs of some brokers, line by line."""
 
-    def __init__(self, directory: Path, story: Story) -> None:
-        zone = zone_named(story.zone)
-        dialects: dict[str, Dialect] = {"kafka-request.log": RequestJson(zone), "server.log": ServerLog(zone)}
-        self.paths = {name: directory / name for name in dialects}
-        lines: list[tuple[float, int, str, bytes]] = []
-        for name, dialect in dialects.items():
-            at_ms = 0.0
-            for line in gzip.decompress((story.folder / f"{name}.gz").read_bytes()).splitlines(keepends=True):
-                at_ms = dialect.stamp_ms(line) or at_ms
-                lines.append((at_ms, len(lines), name, line))
-            self.paths[name].touch()
-        self._lines = sorted(line for line in lines if line[0] > 0)
+    zone: str
+    lines: dict[str, list[tuple[float, bytes]]]
+    """NAME or BROKER/NAME of a log -> its lines, each with the instant at which it is written."""
+
+
+def logs_of(story: Story) -> Logs:
+    """Those of a recorded story; a line is written at the instant that it is stamped with."""
+    zone = zone_named(story.zone)
+    found: dict[str, list[tuple[float, bytes]]] = {}
+    for name, dialect in ((REQUESTS, RequestJson(zone)), (SERVER, ServerLog(zone))):
+        for path in sorted(story.folder.glob(f"{name.removesuffix('.log')}*.log.gz")):
+            broker = path.name.removesuffix(".log.gz").removeprefix(name.removesuffix(".log")).removeprefix("-")
+            found[f"{broker}/{name}" if broker else name] = list(_stamped(path, dialect))
+    return Logs(story.zone, found)
+
+
+def _stamped(path: Path, dialect: Dialect) -> Iterator[tuple[float, bytes]]:
+    at_ms = 0.0
+    for line in gzip.decompress(path.read_bytes()).splitlines(keepends=True):
+        at_ms = dialect.stamp_ms(line) or at_ms
+        if at_ms > 0:
+            yield at_ms, line
+
+
+def logs_of_a_run(run: Run) -> Logs:
+    """Those of a simulated fleet, each broker's in a folder of its own."""
+    found = {}
+    for name, logs in ((REQUESTS, run.logs), (SERVER, run.server_logs)):
+        for broker, lines in enumerate(logs):
+            found[f"{broker}/{name}"] = [(line.written_at_ms, line.text) for line in lines]
+    return Logs("UTC", found)
+
+
+class Growing:
+    """Logs that are written as time goes."""
+
+    def __init__(self, directory: Path, logs: Logs) -> None:
+        self.paths = {name: directory / name for name in logs.lines}
+        for path in self.paths.values():
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+        named = ((at_ms, name, line) for name, lines in logs.lines.items() for at_ms, line in lines)
+        self._lines = sorted(
+            ((at_ms, place, name, line) for place, (at_ms, name, line) in enumerate(named)), key=lambda one: one[:2]
+        )
         self._written = 0
         self.begins_at_ms, self.ends_at_ms = self._lines[0][0], self._lines[-1][0]
+
+    def named(self, name: str) -> tuple[str, ...]:
+        """Paths of the logs of one name."""
+        return tuple(str(path) for path in self.paths.values() if path.name == name)
 
     def grow(self, now_ms: float) -> bool:
         """Write the lines that are due by now; False when there are no more."""
@@ -69,17 +110,18 @@ class Growing:
 class Living:
     """A story, its growing logs, and the process that follows them."""
 
-    def __init__(self, directory: Path, name: str, lanes: int = 6) -> None:
-        story = Story(name)
-        self.growing = Growing(directory, story)
+    def __init__(self, directory: Path, told: str | Logs, lanes: int = 6) -> None:
+        """`told`: the name of a recorded story, or logs."""
+        logs = logs_of(Story(told)) if isinstance(told, str) else told
+        self.growing = Growing(directory, logs)
         self.clock = ManualClock(self.growing.begins_at_ms)
         self.ahead = Ahead()
         self.said: list[str] = []
         self.settings = LiveSettings(
             tables=directory / "tables",
-            request_log=(str(self.growing.paths["kafka-request.log"]),),
-            server_log=(str(self.growing.paths["server.log"]),),
-            log_timezone=story.zone,
+            request_log=self.growing.named(REQUESTS),
+            server_log=self.growing.named(SERVER),
+            log_timezone=logs.zone,
             cluster=CLUSTER,
             lanes=lanes,
         )

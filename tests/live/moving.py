@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ingest.live import Following
 from ingest.metrics import Metrics
+from ingest.ports import Topic
 from ingest.positions import Store
 from ingest.wire import format_of
 from kardia.tables import Row
@@ -75,9 +76,14 @@ class Outgrown:
         self.living, self.factory = living, factory
         self.settings: LiveSettings = living.settings
         self.home = living.settings.tables.parent
-        self.topic = KeptTopic(self.settings.lanes, begins_at)
+        self.kept_topic = KeptTopic(self.settings.lanes, begins_at)
         self.stores: dict[int, InMemory] = {}
         self.batch = -1
+
+    @property
+    def topic(self) -> Topic:
+        """Where the collector sends to."""
+        return self.kept_topic
 
     @property
     def checkpoint(self) -> Path:
@@ -90,7 +96,14 @@ class Outgrown:
             found = left.read(folder, beside, tables, CLUSTER, self.factory, reached)
             moves.to_spark(
                 *(found.generation.name, found.batch, found.lanes, found.kept),
-                *(moves.NewTopic(TOPIC, "id", self.topic.ends), self.checkpoint, collector, tables, CLUSTER, reached),
+                *(
+                    moves.NewTopic(TOPIC, "id", self.kept_topic.ends),
+                    self.checkpoint,
+                    collector,
+                    tables,
+                    CLUSTER,
+                    reached,
+                ),
             )
         self.stores, self.batch = {}, self._generation().generation.first_batch - 1
 
@@ -137,7 +150,7 @@ class Outgrown:
         for number in range(self.settings.lanes):
             store = self.stores.setdefault(number, InMemory())
             kept = journal.read(store, lambda number=number: self._begun(number))  # type: ignore[misc]
-            records = self.topic.unread(number, max(0, kept.lane.next_offset))
+            records = self.kept_topic.unread(number, max(0, kept.lane.next_offset))
             if records:
                 for name, rows in kept.lane.step(records).items():
                     found.setdefault(name, []).extend(rows)

@@ -14,8 +14,9 @@ import typer.main
 from api.notify.settings import NotifySettings
 from cli.main import app
 from scripts.config_page import EXAMPLES, config_page
+from spark_jobs import owner
 from supervise import process
-from supervise.roles import collect_command, roles
+from supervise.roles import collect_command, move_command, roles
 from supervise.up_config import (
     CollectSection,
     ConfigError,
@@ -32,6 +33,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs"
 
 GOOD = """
 cluster: prod-eu
+engine: spark
 bootstrap_server: 127.0.0.1:9092
 data: {data}
 collect:
@@ -40,6 +42,8 @@ collect:
 serve:
   port: 18765
 """
+
+LOCAL, UNNAMED = (GOOD.replace("engine: spark\n", line) for line in ("engine: local\n", ""))
 
 
 def _write(tmp_path: Path, text: str) -> Path:
@@ -163,7 +167,7 @@ def test_the_notifier_runs_if_there_is_somebody_to_tell(tmp_path: Path, monkeypa
 
 
 def test_one_process_is_one_role_with_all_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = GOOD.replace("cluster: prod-eu\n", "cluster: prod-eu\nengine: local\n") + (
+    text = LOCAL + (
         "notify: {{webhook: 'http://127.0.0.1:9/x?y=1', kardia_url: 'https://kardia.example'}}\n"
         "stream: {{kafka_version: 3.9.2, consumer_session_ms: 10000}}\nkeep: {{health: 2d}}\n"
     )
@@ -188,7 +192,96 @@ def test_one_process_is_one_role_with_all_that_is_said(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("key", ["topic: x", "events_bootstrap_server: e:1"])
 def test_one_process_has_no_topic(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigError, match=f"{key.partition(':')[0]}.*`engine: local` has no topic"):
-        load(_write(tmp_path, f"engine: local\n{key}\n{GOOD}"))
+        load(_write(tmp_path, f"{key}\n{LOCAL}"))
+
+
+def _generation(folder: Path) -> None:
+    """A folder that an engine has begun to keep its state in."""
+    folder.mkdir(parents=True)
+    (folder / owner.GENERATION).write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("left", "keys", "engine"),
+    [
+        ((), "", "local"),
+        ((), "topic: x\n", "spark"),
+        ((), "events_bootstrap_server: e:1\n", "spark"),
+        (("checkpoint/live",), "", "spark"),
+        (("checkpoint/live",), "topic: x\n", "spark"),
+        (("tables/_live",), "", "local"),
+        (("checkpoint/live", "tables/_live"), "", "local"),
+    ],
+)
+def test_where_no_engine_is_named_it_is_that_of_the_tables(
+    tmp_path: Path, left: tuple[str, ...], keys: str, engine: str
+) -> None:
+    """A file from before there was a choice goes on with Spark."""
+    for name in left:
+        _generation(tmp_path / name)
+    assert load(_write(tmp_path, keys + UNNAMED)).engine == engine
+
+
+def test_what_a_collector_has_sent_is_read(tmp_path: Path) -> None:
+    """Its positions are there, and the job had not begun."""
+    (tmp_path / "positions").mkdir()
+    (tmp_path / "positions" / "positions").touch()
+    assert load(_write(tmp_path, UNNAMED)).engine == "spark"
+
+
+@pytest.mark.parametrize("engine", ["spark", "local"])
+def test_after_a_move_the_tables_are_whose_it_made_them(tmp_path: Path, engine: owner.Engine) -> None:
+    _generation(tmp_path / "checkpoint/live")
+    _generation(tmp_path / "tables/_live")
+    owner.save(tmp_path / "tables", owner.Owner(owner.VERSION, engine, 7))
+    assert load(_write(tmp_path, UNNAMED)).engine == engine
+    assert load(_write(tmp_path, f"topic: x\n{LOCAL}")).topic == "x", "the way back needs it"
+
+
+def test_it_is_not_guessed_whose_tables_are(tmp_path: Path) -> None:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / owner.FILE).write_text("{")
+    with pytest.raises(ConfigError, match="which engine the tables belong to cannot be read"):
+        load(_write(tmp_path, UNNAMED))
+
+
+def test_another_engine_than_that_of_the_tables_moves_them_first(tmp_path: Path) -> None:
+    _generation(tmp_path / "checkpoint/live")
+    text = "topic: x\nstream: {{kafka_version: 3.9.2, share_session_ms: 9000}}\n" + LOCAL
+    path = _write(tmp_path, text)
+    verb, *words = move_command(load(path))[3:]
+    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    with command.make_context(verb, words) as context:
+        given = context.params
+    assert (verb, given["to"], given["tables"], given["topic"]) == ("move", "local", tmp_path / "tables", "x")
+    assert (given["checkpoint"], given["positions"]) == (tmp_path / "checkpoint", tmp_path / "positions")
+    assert (given["kafka_version"], given["share_session_ms"]) == ("3.9.2", 9_000)
+    assert (given["cluster"], given["bootstrap_server"]) == ("prod-eu", "127.0.0.1:9092")
+    shown = subprocess.run(
+        [sys.executable, "-m", "cli.main", "up", "--check", "--config", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=process.environ(),
+    )
+    assert [line.split(":")[0].split(",")[0] for line in shown.stdout.splitlines()] == ["first", "live"]
+
+
+def test_a_move_that_is_refused_starts_nothing(tmp_path: Path) -> None:
+    """With the sentence of the move, and the tables as they were."""
+    _generation(tmp_path / "checkpoint/live")
+    path = _write(tmp_path, LOCAL)
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.main", "up", "--config", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=process.environ(),
+    )
+    assert done.returncode == 1
+    assert "could not be moved, and are as they were" in done.stderr
+    assert "generation.json cannot be read" in done.stderr
+    assert not (tmp_path / "logs" / "live.log").exists()
 
 
 def test_check_shows_the_roles_and_starts_nothing(tmp_path: Path) -> None:
