@@ -45,6 +45,7 @@ TESTED = {
     "up": {"config"},
     "collect": {"positions", "client_config", "events_client_config"},
     "live": {"tables", "state", "client_config", "token_file", "tls_certificate", "tls_key"},
+    "move": {"tables", "checkpoint", "positions", "state", "client_config"},
     "capture": {"out", "client_config"},
     "stream": {"tables", "checkpoint", "executors", "client_config"},
     "serve": {"tables", "token_file", "tls_certificate", "tls_key"},  # the pair: `tests/api/test_serve.py`
@@ -93,13 +94,18 @@ def path(way: str, home: Path, name: str) -> str:
     return {"relative": name, "absolute": str(home / name), "location": (home / name).as_uri()}[way]
 
 
+MUST: dict[str, list[str]] = {"live": [], "move": ["--to", "spark", "--bootstrap-server", "b:1"]}
+"""Verbs whose paths are read and not used here -> what else they must be told; `tests/live` uses them."""
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_live_takes_each_of_its_paths_in_every_way(here: Path, way: str) -> None:
-    command = typer.main.get_command(app).commands["live"]  # type: ignore[attr-defined]
-    words = [word for name in sorted(TESTED["live"]) for word in (f"--{name.replace('_', '-')}", path(way, here, name))]
-    with command.make_context("live", words) as context:
-        assert {name: context.params[name].absolute() for name in TESTED["live"]} == {
-            name: here / name for name in TESTED["live"]
+@pytest.mark.parametrize("verb", MUST)
+def test_each_path_is_taken_in_every_way(here: Path, verb: str, way: str) -> None:
+    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    words = [word for name in sorted(TESTED[verb]) for word in (f"--{name.replace('_', '-')}", path(way, here, name))]
+    with command.make_context(verb, [*words, *MUST[verb]]) as context:
+        assert {name: context.params[name].absolute() for name in TESTED[verb]} == {
+            name: here / name for name in TESTED[verb]
         }
 
 

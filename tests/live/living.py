@@ -127,19 +127,28 @@ class Living:
         )
         self.settings.tables.mkdir()
         self.records: dict[int, list[bytes]] = {lane: [] for lane in range(lanes)}
-        """What each lane took, since the first start."""
+        """What each lane took since the first start, and kept: a batch in whose making the process died never was."""
 
     @contextmanager
     def alive(self, reached: Callable[[str, int], None] = nothing_happens) -> Iterator[Running]:
         """The process, until the context ends, or until it is `Killed` at a step that `reached` kills it at."""
         self.ahead = Ahead()
+        taken: list[tuple[int, bytes]] = []
+
+        def kept(step: str, batch: int) -> None:
+            if step == "file:written":
+                for lane, record in taken:
+                    self.records[lane].append(record)
+                taken.clear()
+            reached(step, batch)
+
         around = Around(self.clock, self.ahead, self.said.append, Metrics(), LiveMetrics())
-        with started(self.settings, around, reached) as running:
+        with started(self.settings, around, kept) as running:
             take = running.engine.take
 
             def noted(records: Mapping[int, Sequence[Record]]) -> None:
                 for lane, some in records.items():
-                    self.records[lane] += [record.value or b"" for record in some]
+                    taken.extend((lane, record.value or b"") for record in some)
                 take(records)
 
             running.engine.take = noted  # type: ignore[method-assign]
