@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ingest.committed import SavedCommitted
 from ingest.positions import Positions, Store
 from ingest.router import Directory
+from kardia.locations import Folder
 from live import state
 from live.files import Batch, BatchFiles, LaneStore, unpacked
 from spark_jobs import checkpoint, journal, state_codec
@@ -34,7 +35,7 @@ class Kept(NamedTuple):
 
 
 class Left(NamedTuple):
-    """All of it."""
+    """All of it, of either engine."""
 
     generation: Generation
     batch: int
@@ -83,7 +84,7 @@ def read(folder: Path, beside: Store, tables: Path, cluster: str, factory: Model
     return Left(generation, generation.first_batch - 1 if last is None else last.number, lanes, kept)
 
 
-def check_cluster(found: str, wanted: str, where: Path) -> None:
+def check_cluster(found: str, wanted: str, where: Folder) -> None:
     """Refuse the state of another cluster."""
     if found != wanted:
         raise CheckpointError(

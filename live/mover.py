@@ -130,11 +130,7 @@ def _to_spark(
             topic_loss.id_of(settings.bootstrap_server, settings.topic, client),
             topic_loss.ends_of(settings.bootstrap_server, settings.topic, lanes, client),
         )
-        name, cluster = found.generation.name, settings.cluster
-        made = moves.to_spark(
-            *(name, found.batch, found.lanes, found.kept, topic, places.checkpoint, collector, places.tables),
-            *(cluster, reached),
-        )
+        made = moves.to_spark(found, topic, places.checkpoint, collector, places.tables, reached)
     say(
         f"the tables in {places.tables} belong to `kardia stream` from batch {made.first_batch} on: {lanes} lanes, "
         f"which go on in {settings.topic}. Next: `kardia collect --positions {settings.positions}` on the same logs, "
@@ -178,10 +174,8 @@ def _to_local(
             lanes = _read_lanes(settings, checkpoint, temporary)
             batch = checkpoint.generation.first_batch + (checkpoint.committed() or 0)
             reached("lanes:read", batch)
-            made = moves.to_local(
-                *(checkpoint.generation.name, batch, lanes, kept, places.state, beside, places.tables),
-                *(settings.cluster, reached),
-            )
+            found = left.Left(checkpoint.generation, batch, lanes, kept)
+            made = moves.to_local(found, places.state, beside, places.tables, reached)
     say(
         f"the tables in {places.tables} belong to `kardia live` from batch {made.first_batch} on, with all "
         f"{len(lanes)} lanes and the positions. Next: `kardia live --tables {places.tables}` on the same logs"

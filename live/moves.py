@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,10 +25,11 @@ from ingest.topic_id import UNKNOWN
 from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES
 from live.files import Batch, BatchFiles, Puts
-from live.left import Kept, check_cluster
+from live.left import Kept, Left, check_cluster
 from live.state import QUERY
 from spark_jobs import checkpoint, owner, seeds, state_codec, stream
 from spark_jobs.checkpoint import Agreement, Before, Generation, seeds_of
+from spark_jobs.journal import Mark
 from spark_jobs.lane import Lane
 from spark_jobs.owner import Engine
 from spark_jobs.writers import Reached
@@ -48,18 +48,10 @@ class NewTopic(NamedTuple):
 
 
 def to_spark(
-    name: str,
-    batch: int,
-    lanes: Sequence[Lane],
-    kept: Kept,
-    topic: NewTopic,
-    place: Folder,
-    collector: Store,
-    tables: Path,
-    cluster: str,
-    reached: Reached,
+    left: Left, topic: NewTopic, place: Folder, collector: Store, tables: Path, reached: Reached
 ) -> Generation:
-    """Steps 2 to 5. `name`: of the generation left; `batch`: its last one; `place`: the folder of the checkpoint."""
+    """Steps 2 to 5. `place`: the folder of the job's checkpoint; `collector`: where a collector keeps its positions."""
+    kept, lanes, batch, cluster = left.kept, left.lanes, left.batch, left.generation.agreement.cluster
     directory = place / stream.NAME
     found = checkpoint.load(directory)
     if found is not None:
@@ -75,7 +67,7 @@ def to_spark(
         _next(tables, batch),
         Agreement(stream.NAME, cluster, topic.name, len(lanes)),
         state_codec.VERSION,
-        before=Before(name, topic.name, len(lanes), topic.ends),
+        before=Before(left.generation.name, topic.name, len(lanes), topic.ends),
         topic_id=topic.topic_id,
         begins_at=topic.ends,
     )
@@ -88,18 +80,9 @@ def to_spark(
     return made
 
 
-def to_local(
-    name: str,
-    batch: int,
-    lanes: Sequence[Lane],
-    kept: Kept,
-    folder: Path,
-    beside: Store,
-    tables: Path,
-    cluster: str,
-    reached: Reached,
-) -> Generation:
+def to_local(left: Left, folder: Path, beside: Store, tables: Path, reached: Reached) -> Generation:
     """The same the other way. `folder`: where `kardia live` keeps its state; `beside`: its folder of positions."""
+    kept, lanes, batch, cluster = left.kept, left.lanes, left.batch, left.generation.agreement.cluster
     found = checkpoint.load(folder)
     if found is not None:
         check_cluster(found.agreement.cluster, cluster, folder)
@@ -115,7 +98,7 @@ def to_local(
         _next(tables, batch),
         Agreement(QUERY, cluster, "", len(lanes)),
         state_codec.VERSION,
-        before=Before(name, "", len(lanes), {lane.lane: lane.next_offset for lane in lanes}),
+        before=Before(left.generation.name, "", len(lanes), {lane.lane: lane.next_offset for lane in lanes}),
     )
     bases = {lane.lane: _base(lane) for lane in lanes}
     BatchFiles(folder / made.name).write(Batch(made.first_batch, -1, kept.positions, bases, {}, []))
@@ -132,7 +115,7 @@ def collected(store: Store) -> Kept:
 
 def _base(lane: Lane) -> Puts:
     pieces = state_codec.pieces_of(lane.save())
-    return Puts((state_codec.VERSION, secrets.token_bytes(TOKEN_BYTES), len(pieces), 0), pieces, [])
+    return Puts(Mark(state_codec.VERSION, secrets.token_bytes(TOKEN_BYTES), len(pieces), 0), pieces, [])
 
 
 def _next(tables: Path, batch: int) -> int:

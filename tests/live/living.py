@@ -126,19 +126,25 @@ class Living:
             lanes=lanes,
         )
         self.settings.tables.mkdir()
-        self.records: dict[int, list[bytes]] = {lane: [] for lane in range(lanes)}
-        """What each lane took since the first start, and kept: a batch in whose making the process died never was."""
+        self.steps: dict[int, list[list[bytes]]] = {lane: [] for lane in range(lanes)}
+        """What each lane took, step by step, since the first start, and kept: a batch in whose making the process died
+        never was."""
+
+    @property
+    def records(self) -> dict[int, list[bytes]]:
+        """The same without the steps."""
+        return {lane: [record for step in steps for record in step] for lane, steps in self.steps.items()}
 
     @contextmanager
     def alive(self, reached: Callable[[str, int], None] = nothing_happens) -> Iterator[Running]:
         """The process, until the context ends, or until it is `Killed` at a step that `reached` kills it at."""
         self.ahead = Ahead()
-        taken: list[tuple[int, bytes]] = []
+        taken: list[tuple[int, list[bytes]]] = []
 
         def kept(step: str, batch: int) -> None:
             if step == "file:written":
-                for lane, record in taken:
-                    self.records[lane].append(record)
+                for lane, values in taken:
+                    self.steps[lane].append(values)
                 taken.clear()
             reached(step, batch)
 
@@ -147,8 +153,7 @@ class Living:
             take = running.engine.take
 
             def noted(records: Mapping[int, Sequence[Record]]) -> None:
-                for lane, some in records.items():
-                    taken.extend((lane, record.value or b"") for record in some)
+                taken.extend((lane, [record.value or b"" for record in some]) for lane, some in records.items())
                 take(records)
 
             running.engine.take = noted  # type: ignore[method-assign]

@@ -94,17 +94,8 @@ class Outgrown:
         tables, folder = self.settings.tables, self.settings.folder
         with _opened(folder / "positions") as beside, _opened(self.home / "positions") as collector:
             found = left.read(folder, beside, tables, CLUSTER, self.factory, reached)
-            moves.to_spark(
-                *(found.generation.name, found.batch, found.lanes, found.kept),
-                *(
-                    moves.NewTopic(TOPIC, "id", self.kept_topic.ends),
-                    self.checkpoint,
-                    collector,
-                    tables,
-                    CLUSTER,
-                    reached,
-                ),
-            )
+            topic = moves.NewTopic(TOPIC, "id", self.kept_topic.ends)
+            moves.to_spark(found, topic, self.checkpoint, collector, tables, reached)
         self.stores, self.batch = {}, self._generation().generation.first_batch - 1
 
     def to_local(self, reached: Reached = nothing_happens) -> None:
@@ -112,10 +103,9 @@ class Outgrown:
         self.job()
         tables, folder = self.settings.tables, self.settings.folder
         with _opened(folder / "positions") as beside, _opened(self.home / "positions") as collector:
-            moves.to_local(
-                *(self._generation().generation.name, self.batch, self._lanes(), moves.collected(collector)),
-                *(folder, beside, tables, CLUSTER, reached),
-            )
+            kept = moves.collected(collector)
+            found = left.Left(self._generation().generation, self.batch, self._lanes(), kept)
+            moves.to_local(found, folder, beside, tables, reached)
 
     def collect(self, rounds: int = 1 << 60, *, killed: bool = False, beyond: int = 0) -> None:
         """A collector and the job follow while the logs grow, and so many rounds `beyond` their end; stopped in order,

@@ -7,7 +7,7 @@ are stepped once more as the job steps them, in other cuts; and the whole logs a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -65,13 +65,17 @@ def lived(directory: Path, name: str, lanes: int = 6) -> Living:
 
 def by_the_job(records: dict[int, list[bytes]], each: int) -> dict[str, Counter[str]]:
     """Rows of the same records as the job steps them, so many in a batch."""
+    return stepped({lane: [data[at : at + each] for at in range(0, len(data), each)] for lane, data in records.items()})
+
+
+def stepped(steps: Mapping[int, Sequence[Sequence[bytes]]]) -> dict[str, Counter[str]]:
+    """Rows of these records in these steps, of lanes that nothing interrupts."""
     found: dict[str, list[Row]] = {name: [] for name in FACTS}
-    for number, data in records.items():
-        lane = Lane(FACTORY, "t", number, len(records), cluster=CLUSTER)
-        for at in range(0, len(data), each):
-            some = [
-                Record(at + place, 0, format_of(one).encode(), one) for place, one in enumerate(data[at : at + each])
-            ]
+    for number, of_lane in steps.items():
+        lane = Lane(FACTORY, "t", number, len(steps), cluster=CLUSTER)
+        for values in of_lane:
+            offset = max(0, lane.next_offset)
+            some = [Record(offset + place, 0, format_of(one).encode(), one) for place, one in enumerate(values)]
             for name, told in lane.step(some).items():
                 if name in found:
                     found[name] += told
