@@ -116,7 +116,8 @@ def kind_of(path: Path, message_field: str = "", log_pattern: str = "") -> Known
         return Known(path, Kind.OFFSETS)
     if is_sample(first):
         return Known(path, Kind.SAMPLES)
-    if is_dump(head) and not _is_server(head[:_DUMP_BYTES], known_layouts):
+    # A request log that is text names topics and offsets as a dump does.
+    if is_dump(head) and REQUEST_MARK not in head[:_DUMP_BYTES] and not _is_server(head[:_DUMP_BYTES], known_layouts):
         return Known(path, Kind.OFFSETS)
     form = form_of(head, known_layouts, message_field)
     if form is not None:

@@ -28,7 +28,7 @@ from kardia.events import Event
 from kardia.events import Kind as EventKind
 from tests.ingest.archives import wrapping
 from tests.ingest.lines import line
-from tests.support.stories import Story
+from tests.support.stories import CORPORA, Story
 
 STORY = "c01_kill-3.9.2"
 
@@ -477,6 +477,12 @@ def test_what_each_file_is_shows_its_content(tmp_path: Path) -> None:
         assert kind_of(renamed).kind is kind
     assert kind_of(written(tmp_path, b"\n", "empty")).kind is Kind.EMPTY
     assert kind_of(written(tmp_path, b"hello\n", "other")).kind is Kind.OTHER
+
+
+@pytest.mark.parametrize("story", sorted(path.parent.name for path in CORPORA.glob("*/kafka-request.log.gz")))
+def test_every_recorded_request_log_is_one(story: str) -> None:
+    """Those that are text name topics and offsets as a dump of the offsets topic does."""
+    assert kind_of(CORPORA / story / "kafka-request.log.gz").kind is Kind.REQUEST
 
 
 def test_a_folder_is_read_without_what_is_no_log(tmp_path: Path) -> None:
