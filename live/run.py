@@ -79,6 +79,7 @@ class Running(NamedTuple):
 def started(settings: LiveSettings, around: Around, reached: Reached) -> Iterator[Running]:
     """Everything but the loop; at the end it is let go as it is."""
     settings.check()
+    settings = state.with_lanes(settings)
     check_logs(settings)
     where = None
     if settings.from_topic:

@@ -12,6 +12,7 @@ from pathlib import Path
 from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES
 from live.files import BatchFiles
+from live.settings import LiveSettings
 from spark_jobs import checkpoint, owner, state_codec
 from spark_jobs.checkpoint import Agreement, Generation
 from spark_jobs.errors import CheckpointError
@@ -19,6 +20,15 @@ from spark_jobs.writers.tables import highest_batch, last_version
 
 QUERY = "local"
 """Name of what reads, part of the app_id of its transactions, as `live` is that of Spark's query."""
+
+
+def with_lanes(settings: LiveSettings) -> LiveSettings:
+    """The settings with as many lanes as the state has, where no number is given: tables that came from the job have
+    those of its topic."""
+    found = checkpoint.load(settings.folder)
+    if found is None or "lanes" in settings.model_fields_set:
+        return settings
+    return settings.model_copy(update={"lanes": found.agreement.lanes})
 
 
 def opened(folder: Path, tables: Folder, cluster: str, topic: str, lanes: int) -> Generation:

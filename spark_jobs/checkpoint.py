@@ -4,7 +4,8 @@
     CHECKPOINT/generation.json      what this checkpoint is: generation, first batch, cluster, topic, lanes, state
     CHECKPOINT/GENERATION/          Spark's own files (offsets, commits, state)
     CHECKPOINT/GENERATION-lanes/    what its lanes began with, where their number was changed (`spark_jobs.relane`),
-                                    their topic was made again (`remade`), or one was damaged (`rebuilt`)
+                                    their topic was made again (`remade`), one was damaged (`rebuilt`), or they came
+                                    from the other engine (`live.moves`)
 
 A generation is one unbroken line of batches. Spark counts the batches of a fresh checkpoint from 0; `batch_id` in the
 tables is `first_batch + Spark's number`, so it grows over generations, and the transactions of each generation carry an
@@ -44,7 +45,8 @@ class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Before(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The generation whose lanes a generation has taken over: in another number (`spark_jobs.relane`), from a topic of
-    the same name that is no more (`remade`), or because some of them were damaged (`rebuilt`)."""
+    the same name that is no more (`remade`), because some of them were damaged (`rebuilt`), or of the other engine
+    (`live.moves`), which has read no topic: then this is of the topic that is read from there on."""
 
     name: str
     topic: str

@@ -54,6 +54,21 @@ def test_the_state_of_another_deployment_is_refused(tmp_path: Path, name: str, c
         _some(living)
 
 
+def test_a_state_has_its_number_of_lanes(tmp_path: Path) -> None:
+    """That of a topic, where the tables came from the job: nobody has to name it."""
+    living = Living(tmp_path, STORY, lanes=3)
+    _some(living, 50)
+    given = living.settings.model_dump(exclude_unset=True)
+    del given["lanes"]
+    living.settings = LiveSettings(**given)
+    with living.alive() as running:
+        assert len(running.engine.next_offsets()) == 3
+        for _ in living.rounds(running, 50):
+            pass
+        assert running.source.stop()
+        running.engine.await_tables()
+
+
 def test_tables_and_state_of_two_moments_are_refused(tmp_path: Path) -> None:
     living = Living(tmp_path, STORY)
     _some(living, 300)
