@@ -18,6 +18,7 @@ from pydantic import Field
 from ingest.positions import Store
 from ingest.producer import ensure_topic
 from ingest.settings import Place
+from kardia.events import DEFAULT_LANES
 from kardia.locations import Folder
 from kardia.locations import Store as ObjectStore
 from kardia.observe import ObserverSettings
@@ -42,6 +43,7 @@ class MoveSettings(StreamSettings):
     the job counts here as well."""
 
     positions: Place = Field(default=Path("kardia-positions"), description="directory of the collector's positions")
+    lanes: int = Field(default=DEFAULT_LANES, ge=1, le=1_000, description="partitions of the topic of events")
     state: Place | None = Field(default=None, description="directory of the state of `kardia live`; TABLES/_live")
 
     @property
@@ -123,7 +125,10 @@ def _to_spark(
         client = preparing.client_of(settings, temporary).librdkafka
     with _alone(places) as beside:
         found = left.read(places.state, beside, places.tables, settings.cluster, settings.factory, reached)
-        lanes = len(found.lanes)
+        lanes = settings.lanes
+        if lanes != len(found.lanes):
+            regrouped = relane.in_number(found.lanes, lanes, settings.factory, settings.topic, settings.cluster)
+            found = found._replace(lanes=regrouped)
         ensure_topic(settings.bootstrap_server, settings.topic, lanes, client)
         topic = moves.NewTopic(
             settings.topic,

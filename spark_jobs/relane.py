@@ -19,7 +19,7 @@ running cannot commit any more. It knows no rule of the coordinator.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -137,7 +137,9 @@ def take_over(
     before = read_lanes(spark, checkpoint, factory)
     reached("lanes:read", batch)
     try:
-        models = factory.regrouped([lane.model.snapshot() for lane in before], lanes, accept_loss=settings.accept_loss)
+        regrouped = in_number(
+            before, lanes, factory, settings.topic, settings.cluster, accept_loss=settings.accept_loss
+        )
     except UnevenError as error:
         raise CheckpointError(
             f"the lanes of {settings.lanes_from} do not stand at one point: {error}",
@@ -148,14 +150,10 @@ def take_over(
             "across what the lanes differ in",
         ) from None
     name = secrets.token_hex(4)
-    for number, model in enumerate(models):
-        lane = Lane(factory, settings.topic, number, lanes, cluster=settings.cluster)
-        lane.model = model
+    for lane in regrouped:
         lane.next_offset = 0  # of the new topic: what comes first is its first record, or there is a gap
-        lane.last_logged_at_ms = max(one.last_logged_at_ms for one in before)
-        lane.sources = {broker: source for one in before for broker, source in one.sources.items()}
-        seeds.write(seeds_of(checkpoint.directory, name), number, lane.save())
-        reached(f"lane-{number}:written", batch)
+        seeds.write(seeds_of(checkpoint.directory, name), lane.lane, lane.save())
+        reached(f"lane-{lane.lane}:written", batch)
     highest = highest_batch(settings.tables, LIVE_TABLES)
     made = Generation(
         generation.version,
@@ -169,6 +167,20 @@ def take_over(
     save(checkpoint.directory, made)
     reached("lanes:written", batch)
     return made
+
+
+def in_number(
+    before: Sequence[Lane], lanes: int, factory: ObserverFactory, topic: str, cluster: str, *, accept_loss: bool = False
+) -> list[Lane]:
+    """The groups of some lanes in another number of them, which have read nothing of their topic yet. Raises
+    `UnevenError` where those before do not stand at one point, unless loss is accepted."""
+    models = factory.regrouped([lane.model.snapshot() for lane in before], lanes, accept_loss=accept_loss)
+    found = [Lane(factory, topic, number, lanes, cluster=cluster) for number in range(lanes)]
+    for lane, model in zip(found, models, strict=True):
+        lane.model = model
+        lane.last_logged_at_ms = max(one.last_logged_at_ms for one in before)
+        lane.sources = {broker: source for one in before for broker, source in one.sources.items()}
+    return found
 
 
 def is_left_behind(directory: Folder, live: Generation) -> bool:

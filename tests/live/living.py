@@ -144,7 +144,7 @@ class Living:
         def kept(step: str, batch: int) -> None:
             if step == "file:written":
                 for lane, values in taken:
-                    self.steps[lane].append(values)
+                    self.steps.setdefault(lane, []).append(values)
                 taken.clear()
             reached(step, batch)
 

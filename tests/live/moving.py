@@ -19,7 +19,7 @@ from ingest.wire import format_of
 from kardia.tables import Row
 from live import left, moves
 from live.settings import LiveSettings
-from spark_jobs import checkpoint, journal, owner, seeds, stream
+from spark_jobs import checkpoint, journal, owner, relane, seeds, stream
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.journal import InMemory
 from spark_jobs.lane import Lane, Record
@@ -72,11 +72,13 @@ class KeptTopic:
 class Outgrown:
     """Tables of a `Living`, moved to the job and back."""
 
-    def __init__(self, living: Living, factory: ObserverFactory, begins_at: int = 0) -> None:
+    def __init__(self, living: Living, factory: ObserverFactory, begins_at: int = 0, lanes: int | None = None) -> None:
+        """`lanes`: of the topic; those of the process if there are to be as many."""
         self.living, self.factory = living, factory
         self.settings: LiveSettings = living.settings
         self.home = living.settings.tables.parent
-        self.kept_topic = KeptTopic(self.settings.lanes, begins_at)
+        self.lanes = lanes or self.settings.lanes
+        self.kept_topic = KeptTopic(self.lanes, begins_at)
         self.stores: dict[int, InMemory] = {}
         self.batch = -1
 
@@ -94,6 +96,8 @@ class Outgrown:
         tables, folder = self.settings.tables, self.settings.folder
         with _opened(folder / "positions") as beside, _opened(self.home / "positions") as collector:
             found = left.read(folder, beside, tables, CLUSTER, self.factory, reached)
+            if self.lanes != len(found.lanes):
+                found = found._replace(lanes=relane.in_number(found.lanes, self.lanes, self.factory, TOPIC, CLUSTER))
             topic = moves.NewTopic(TOPIC, "id", self.kept_topic.ends)
             moves.to_spark(found, topic, self.checkpoint, collector, tables, reached)
         self.stores, self.batch = {}, self._generation().generation.first_batch - 1
@@ -106,6 +110,7 @@ class Outgrown:
             kept = moves.collected(collector)
             found = left.Left(self._generation().generation, self.batch, self._lanes(), kept)
             moves.to_local(found, folder, beside, tables, reached)
+        self.living.settings = self.settings.model_copy(update={"lanes": self.lanes})
 
     def collect(self, rounds: int = 1 << 60, *, killed: bool = False, beyond: int = 0) -> None:
         """A collector and the job follow while the logs grow, and so many rounds `beyond` their end; stopped in order,
@@ -114,7 +119,16 @@ class Outgrown:
         with _opened(self.home / "positions") as store:
             observed: dict[str, str] = {}
             following = Following(
-                *(self.settings, living.clock, self.topic, store, store, store.load(), Metrics(), observed),
+                *(
+                    self.settings.model_copy(update={"lanes": self.lanes}),
+                    living.clock,
+                    self.topic,
+                    store,
+                    store,
+                    store.load(),
+                    Metrics(),
+                    observed,
+                ),
                 living.said.append,
             )
             for number in range(rounds):
@@ -137,7 +151,7 @@ class Outgrown:
         """A batch of the job: what is in the topic, into lanes that are read back, into the tables."""
         owner.check(self.settings.tables, owner.SPARK)
         found: dict[str, list[Row]] = {}
-        for number in range(self.settings.lanes):
+        for number in range(self.lanes):
             store = self.stores.setdefault(number, InMemory())
             kept = journal.read(store, lambda number=number: self._begun(number))  # type: ignore[misc]
             records = self.kept_topic.unread(number, max(0, kept.lane.next_offset))
@@ -154,7 +168,7 @@ class Outgrown:
     def _lanes(self) -> list[Lane]:
         return [
             journal.read(self.stores.get(number, InMemory()), lambda number=number: self._begun(number)).lane  # type: ignore[misc]
-            for number in range(self.settings.lanes)
+            for number in range(self.lanes)
         ]
 
     def _generation(self) -> Checkpoint:
@@ -164,7 +178,7 @@ class Outgrown:
         return Checkpoint(directory, generation)
 
     def _begun(self, number: int) -> Lane:
-        lane = Lane(self.factory, TOPIC, number, self.settings.lanes, cluster=CLUSTER)
+        lane = Lane(self.factory, TOPIC, number, self.lanes, cluster=CLUSTER)
         of = self._generation().seeds
         assert of is not None
         lane.load(seeds.read(of, number))

@@ -43,15 +43,15 @@ class Death:
             raise Killed
 
 
-def begun(directory: Path, rounds: int, begins_at: int = 0) -> Outgrown:
-    """A process that was killed after so many rounds."""
+def begun(directory: Path, rounds: int, begins_at: int = 0, of_process: int = 6, of_topic: int = 6) -> Outgrown:
+    """A process that was killed after so many rounds; lanes of the process and of the topic to come."""
     directory.mkdir(exist_ok=True)
-    living = Living(directory, STORY)
+    living = Living(directory, STORY, of_process)
     with suppress(Killed), living.alive() as running:
         for _ in living.rounds(running, rounds):
             pass
         raise Killed
-    return Outgrown(living, FACTORY, begins_at)
+    return Outgrown(living, FACTORY, begins_at, of_topic)
 
 
 def some_rounds(living: Living, rounds: int) -> None:
@@ -126,6 +126,18 @@ def test_the_job_can_end_what_one_process_began(undisturbed: Living, tmp_path: P
     told.to_spark()
     told.collect(beyond=60)
     same(told, undisturbed, killed=False)
+
+
+def test_one_lane_becomes_as_many_as_the_topic_has(undisturbed: Living, tmp_path: Path) -> None:
+    """One process has one, if nobody says otherwise, and a topic six; back, there are as many as there were there."""
+    told = begun(tmp_path / "told", 300, begins_at=3, of_process=1)
+    told.to_spark()
+    told.collect(250)
+    told.to_local()
+    with told.living.alive() as running:
+        assert len(running.engine.next_offsets()) == 6
+        told.living.to_the_end(running)
+    assert facts_in(told.settings.tables) == facts_in(undisturbed.settings.tables)
 
 
 def test_first_moved_from_the_job_it_is_written_down_whose_the_tables_were(tmp_path: Path) -> None:
