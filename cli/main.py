@@ -10,6 +10,7 @@ import sys
 import typer
 
 from cli.asking.left_out import BY_READERS, leave_out
+from cli.extras import SOURCE_ONLY, is_there
 from cli.options import Command
 from kardia import __version__
 
@@ -78,7 +79,12 @@ def _root(
 for _panel, _verbs in PANELS.items():
     for _verb in _verbs:
         _module = importlib.import_module(f"cli.verbs.{_verb}")
-        app.command(_verb, cls=getattr(_module, "COMMAND", Command), rich_help_panel=_panel)(getattr(_module, _verb))
+        app.command(
+            _verb,
+            cls=getattr(_module, "COMMAND", Command),
+            rich_help_panel=_panel,
+            hidden=_verb in SOURCE_ONLY and not is_there(_verb),
+        )(getattr(_module, _verb))
 
 
 def run() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import typer
 from typer.core import TyperCommand
 
+from cli.extras import refused
 from kardia.locations import LocationError, folder, local
 
 if TYPE_CHECKING:
@@ -65,7 +66,15 @@ def problems(error: ValidationError) -> list[str]:
 
 
 class Command(TyperCommand):
-    """What every verb is: `--json` says what `-o json` says, where the verb has forms to choose from."""
+    """What every verb is: `--json` says what `-o json` says, where the verb has forms to choose from; a verb that needs
+    what is not installed is refused with a sentence (`cli.extras`)."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; status 2 if it cannot be run here."""
+        if sentence := refused(str(self.name)):
+            typer.echo(sentence, err=True)
+            raise typer.Exit(2)
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """`--json` as `-o json`, then the usual parsing."""

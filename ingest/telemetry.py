@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-import pyarrow as pa
+import cramjam
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData, NumberDataPoint
 
@@ -84,20 +84,25 @@ def _unpacked(packed: bytes, compression: int) -> bytes:
         raise Unreadable("unknown compression")
     try:
         data = unpack(packed)
-    except (pa.ArrowException, OSError, EOFError, IndexError, OverflowError) as error:
-        raise Unreadable("damaged") from error
+    except (cramjam.DecompressionError, IndexError) as error:
+        raise Unreadable("too long" if _FULL in str(error) else "damaged") from error
     if len(data) > MAX_UNPACKED_BYTES:
         raise Unreadable("too long")
     return data
 
 
-def _streamed(codec: str) -> Callable[[bytes], bytes]:
-    def unpack(packed: bytes) -> bytes:
-        with pa.CompressedInputStream(pa.BufferReader(packed), codec) as stream:
-            data: bytes = stream.read(MAX_UNPACKED_BYTES + 1)
-        return data
+_FULL = "whole buffer"
+"""What cramjam says when what it unpacks is longer than the room it was given."""
 
-    return unpack
+
+def _into(unpack: Callable[[bytes, bytearray], int]) -> Callable[[bytes], bytes]:
+    """Unpack into a room that is one byte larger than the bound, and never more."""
+
+    def unpacked(packed: bytes) -> bytes:
+        room = bytearray(MAX_UNPACKED_BYTES + 1)
+        return bytes(memoryview(room)[: unpack(packed, room)])
+
+    return unpacked
 
 
 def _snappy(packed: bytes) -> bytes:
@@ -123,16 +128,17 @@ def _snappy_block(block: bytes, room: int) -> bytes:
         shift += 7
     if size > room:
         raise Unreadable("too long")
-    data: bytes = pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
-    return data
+    unpacked = bytearray(size)
+    cramjam.snappy.decompress_raw_into(block, unpacked)
+    return bytes(unpacked)
 
 
 _UNPACKERS: dict[int, Callable[[bytes], bytes]] = {
     0: bytes,
-    1: _streamed("gzip"),
+    1: _into(cramjam.gzip.decompress_into),
     2: _snappy,
-    3: _streamed("lz4"),
-    4: _streamed("zstd"),
+    3: _into(cramjam.lz4.decompress_into),
+    4: _into(cramjam.zstd.decompress_into),
 }
 """By the protocol's number of the compression type."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.extras import lacking
 from cli.options import PLACE, TABLES_PLACE, Folder
 
 if TYPE_CHECKING:
@@ -164,6 +165,8 @@ def _opened(tables: Folder | None, api: str | None, token_file: Path | None, no_
             "`kardia replay` has written.",
             2 if no_tables is None else no_tables,
         )
+    if sentence := lacking("serve", "reading --tables in this process"):
+        raise QuestionError(sentence, 2 if no_tables is None else no_tables)
     return TableAnswers(tables)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cli.extras import lacking
 from cli.options import PLACE, TABLES_PLACE, Folder, SeveralValues
 
 
@@ -93,6 +94,10 @@ def replay(
 
     Exit code 0 if something was understood, 1 if not: also if every line was rejected.
     """
+    if engine is Engine.SPARK and (sentence := lacking("spark", "--engine spark")):
+        typer.secho(f"kardia replay: {sentence}", err=True, fg=typer.colors.RED)
+        raise typer.Exit(2)
+
     from cli.output.replaying import run_replay
     from ingest.errors import IngestError
     from spark_jobs.errors import JobError

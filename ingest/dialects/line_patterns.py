@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,9 @@ PATTERNS_MAX = 8
 
 WORTH_BYTES = 512 << 20
 """Who reads less decodes each line: loading the compiled loop costs what it spares in about 300 MB."""
+
+COMPILES = find_spec("numba") is not None
+"""Whether the loop can be compiled: numba is an extra. Without it every line is decoded, with the same events."""
 
 PAUSE_BLOCKS = 15
 """Blocks in which nothing is looked for, after one in which most lines were like no pattern."""

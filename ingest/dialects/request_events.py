@@ -372,7 +372,7 @@ class RequestEvents:
     def _telemetry(self, line: shapes.TelemetryLine, source: str, start: int, end: int, at_ms: float) -> Event:
         request: Any = line.request
         response: Any = line.response
-        from ingest import telemetry  # brings Arrow and protobuf: most logs have no such line
+        from ingest import telemetry  # brings protobuf and codecs: most logs have no such line
 
         pushed = telemetry.read(request.metrics, request.compression_type)
         detail: dict[str, Any] = {

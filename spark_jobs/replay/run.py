@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from ingest.archives.found import Archives, files_of, gather
-from ingest.dialects.line_patterns import WORTH_BYTES
+from ingest.dialects.line_patterns import COMPILES, WORTH_BYTES
 from ingest.errors import LogFileError, SettingsError
 from ingest.holes import after_holes
 from ingest.offline import FileRange, plan
@@ -236,7 +236,7 @@ def _attempt(
             fence.check_alone(tables, tuple(TABLES), writer.app_id, first_batch)
         versions = versions_of(tables)
         spill = scratch_folder(stack, tables)
-        recognises = sum(map(size_of, opened.ranges)) >= WORTH_BYTES * size
+        recognises = COMPILES and sum(map(size_of, opened.ranges)) >= WORTH_BYTES * size
         pool = stack.enter_context(Pool(factory, spill, size, lanes, with_care=with_care, recognises=recognises))
         run = _Run(opened.ranges, pool, writer, first_batch, told)
         try:
