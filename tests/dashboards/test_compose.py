@@ -198,6 +198,9 @@ def test_every_command_line_of_a_verb_is_understood_and_the_verb_starts(name: st
 def test_every_command_line_of_a_module_is_understood(name: str) -> None:
     _, dash, module = SERVICES[name]["entrypoint"]
     assert dash == "-m"
+    folder = re.search(r"^WORKDIR (\S+)$", (ROOT / "compose" / "Dockerfile").read_text(), re.MULTILINE)
+    assert folder
+    assert SERVICES[name]["environment"] == {"PYTHONPATH": folder[1]}, "the demo is beside what is installed"
     options = importlib.import_module(module).parse(SERVICES[name]["command"])
     assert options.bootstrap_server == "broker:9092"
     assert options.topic == "orders"
