@@ -27,6 +27,7 @@ PROGRAMS = {
     "needs_prometheus": ("prometheus", "the Debian package prometheus"),
     "needs_alertmanager": ("prometheus-alertmanager", "the Debian package prometheus-alertmanager"),
     "needs_chromium": ("chromium", "the Debian package chromium"),
+    "needs_systemd_analyze": ("systemd-analyze", "the Debian package systemd"),
 }
 """Marker, program, and where it comes from."""
 

@@ -59,4 +59,5 @@ def test_it_has_the_rooms_of_its_verbs_and_what_is_set_up_beside_them(wheel: Pat
     share = {Path(*path.parts[4:]) for path in names if path.parts[1:4] == ("data", "share", "kardia")}
     assert Path("dashboards/json/kardia-fleet.json") in share
     assert Path("dashboards/prometheus/kardia.rules.yml") in share
+    assert Path("systemd/kardia-live.service") in share
     assert not any(path.suffix == ".py" for path in share)
