@@ -25,7 +25,10 @@ class LiveCommand(SeveralValues):
 
 COMMAND = LiveCommand
 
-OF_THE_API = ("host", "port", "token_file", "tls_certificate", "tls_key", "allowed_host", "hide_personal")
+OF_THE_API = (
+    *("host", "port", "token_file", "tls_certificate", "tls_key", "allowed_host", "hide_personal"),
+    "serve_everyone_without_a_token",
+)
 """Options that are for the API alone."""
 
 OF_THE_NOTIFIER = ("alertmanager", "webhook", "kardia_url", "runbooks_url")
@@ -153,6 +156,10 @@ def live(
     hide_personal: Annotated[
         bool | None,
         typer.Option("--hide-personal", help="Answer without clients' addresses and their own words, everywhere."),
+    ] = None,
+    serve_everyone_without_a_token: Annotated[
+        bool | None,
+        typer.Option("--serve-everyone-without-a-token", help="Listen beyond loopback although anybody may read."),
     ] = None,
     alertmanager: Annotated[
         list[str] | None, typer.Option(help="Address of an Alertmanager to tell; may be repeated.")

@@ -56,6 +56,7 @@ SCHEMA: dict[str, Any] = {
                     "image": {"type": "string", "pattern": r"^[a-z0-9/_-]+:v?\d+\.\d+\.\d+$"},
                     "build": {"type": "object", "required": ["context", "dockerfile"]},
                     "user": {"pattern": r"^[1-9]\d*:\d+$"},
+                    "profiles": {"const": ["live"]},
                     "restart": {"const": "unless-stopped"},
                     "cap_drop": {"const": ["ALL"]},
                     "security_opt": {"const": ["no-new-privileges:true"]},
@@ -126,20 +127,27 @@ def test_everything_that_is_named_exists() -> None:
             assert other in SERVICES, (name, other)
         if "build" in service:
             assert (ROOT / service["build"]["dockerfile"]).is_file()
-            assert service["image"] == f"kardia:{__version__}"
+            assert service["image"] in (f"kardia:{__version__}", f"kardia-live:{__version__}")
     used = {mount.split(":")[0] for service in SERVICES.values() for mount in service.get("volumes", ())}
     assert set(COMPOSE["volumes"]) <= used
 
 
-def test_the_base_image_is_pinned_by_digest() -> None:
-    bases = re.findall(r"^FROM (\S+)", (ROOT / "compose" / "Dockerfile").read_text(), re.MULTILINE)
+IMAGES = {"Dockerfile": ROOT / ".dockerignore", "live.Dockerfile": ROOT / "compose" / "live.Dockerfile.dockerignore"}
+"""Image below `compose` -> what of this folder is let through to those who build it."""
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_the_base_image_is_pinned_by_digest(image: str) -> None:
+    bases = re.findall(r"^FROM (\S+)", (ROOT / "compose" / image).read_text(), re.MULTILINE)
     assert bases
     assert all(re.fullmatch(r"[a-z]+:[\w.-]+@sha256:[0-9a-f]{64}", base) for base in bases)
+    assert len(set(bases)) == 1
 
 
-def test_what_the_image_copies_exists_and_is_let_through() -> None:
-    copied = re.findall(r"^COPY (.*) \S+$", (ROOT / "compose" / "Dockerfile").read_text(), re.MULTILINE)
-    let_through = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+@pytest.mark.parametrize("image", IMAGES)
+def test_what_the_image_copies_exists_and_is_let_through(image: str) -> None:
+    copied = re.findall(r"^COPY (?!--from)(.*) \S+$", (ROOT / "compose" / image).read_text(), re.MULTILINE)
+    let_through = {line[1:] for line in IMAGES[image].read_text().splitlines() if line.startswith("!")}
     names = {name for line in copied for name in line.split()}
     assert names == let_through
     wheel = re.search(r"packages = (\[.*\])", (ROOT / "pyproject.toml").read_text())
@@ -192,6 +200,23 @@ def test_every_command_line_of_a_verb_is_understood_and_the_verb_starts(name: st
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_one_process_follows_what_the_collector_follows_and_starts_only_where_it_is_named() -> None:
+    live, collect = SERVICES["live"], SERVICES["collect"]
+    found = typer.main.get_command(app).commands["live"]  # type: ignore[attr-defined]
+    with found.make_context("live", list(live["command"]), resilient_parsing=False) as context:
+        assert context.params["tables"] == Path("/var/lib/kardia/tables")
+    followed = {word for word in collect["command"] if re.match("--(request-log|server-log|bootstrap-server)=", word)}
+    assert followed <= set(live["command"])
+    assert [name for name, service in SERVICES.items() if "profiles" in service] == ["live"]
+    assert not any("live" in service.get("depends_on", ()) for service in SERVICES.values())
+    port, inside = live["ports"][0].rsplit(":", 2)[1:]
+    assert f"--port={inside}" in live["command"]
+    head = (ROOT / "docker-compose.yml").read_text().partition("name: kardia")[0]
+    [named] = re.findall(r"#   docker compose up --build (live .*?)     then http://localhost:(\d+)/", head)
+    assert named[1] == port
+    assert set(named[0].split()) == {"live", *MODULES}
 
 
 @pytest.mark.parametrize("name", MODULES)

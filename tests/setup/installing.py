@@ -50,6 +50,12 @@ def with_uv(wheel: Path, extra: str, into: Path) -> Path:
     return into / "bin" / "kardia"
 
 
+def megabytes(made: Path) -> float:
+    """Size of the files of an environment; a file that has two names in it is one."""
+    files = {found.st_ino: found.st_size for found in (path.lstat() for path in made.rglob("*"))}
+    return sum(files.values()) / 1e6
+
+
 def ask(command: list[str], home: Path) -> str:
     """What a command prints; it must end well."""
     done = subprocess.run(command, capture_output=True, text=True, env=environment(home), cwd=home, check=False)

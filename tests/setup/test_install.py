@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from scripts import install, setup
+from tests.setup.test_extras import of_extra
 
 ROOT = install.ROOT
-LOCKS = (install.REQUIREMENTS, install.UV_LOCK, install.BUILD_LOCK)
+IMAGE_LOCK = ROOT / "compose" / "live.lock"
+LOCKS = (install.REQUIREMENTS, install.UV_LOCK, install.BUILD_LOCK, IMAGE_LOCK)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +111,17 @@ def test_every_direct_dependency_is_in_the_lock() -> None:
     locked = set(re.findall(r"(?m)^([A-Za-z0-9._-]+)==", install.REQUIREMENTS.read_text()))
     assert len(wanted) > 20
     assert {name.lower().replace("_", "-") for name in wanted} - {"kafka-kardia"} <= locked
+
+
+def test_the_image_of_one_process_has_of_the_lock_what_its_extra_brings() -> None:
+    whole, part = (path.read_text(encoding="utf-8") for path in (install.REQUIREMENTS, IMAGE_LOCK))
+    blocks = [
+        {block.split("    # via")[0] for block in re.split(r"(?m)^(?=\S)", text) if block} for text in (whole, part)
+    ]
+    assert blocks[1] <= blocks[0]
+    named = set(re.findall(r"(?m)^([\w.-]+)==", part))
+    assert of_extra("live") <= named
+    assert named & {"pyspark", "delta-spark", "pandas", "numba", "pytest"} == set()
 
 
 def test_java_from_pypi_is_left_out_where_the_machine_has_its_own() -> None:

@@ -139,7 +139,7 @@ def test_systemd_takes_it(tmp_path: Path) -> None:
     unit.write_text(UNIT.read_text().replace("/usr/local/bin/kardia", str(Path(sys.executable).parent / "kardia")))
     verified = subprocess.run([program, "verify", unit], capture_output=True, text=True, check=False, timeout=60)
     assert (verified.returncode, verified.stderr) == (0, "")
-    judged = [program, "security", "--offline=true", f"--threshold={EXPOSURE_MAX}", "--no-pager", unit]
+    judged = [program, "security", "--offline=true", f"--threshold={EXPOSURE_MAX}", "--no-pager", str(unit)]
     done = subprocess.run(judged, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
 
