@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,7 +21,11 @@ import pytest
 from scripts import install
 from tests.notify.conftest import until
 from tests.setup import installing
-from tests.setup.installing import ask, environment, refusal, replay_and_ask
+from tests.setup.installing import ask, environment, megabytes, refusal, replay_and_ask
+from tests.setup.test_pages import commands
+from tests.setup.test_readme import INSTALLED
+
+README = (install.ROOT / "README.md").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.slow
 
@@ -35,12 +40,6 @@ for path in sorted(path for room in {rooms} for path in (root / room).rglob("*.p
     if not name.endswith(("__main__", "ingest.dialects.compiled")):
         importlib.import_module(name)
 """
-
-
-def megabytes(environment: Path) -> float:
-    """Size of the files of an environment; a file that has two names in it is one."""
-    files = {found.st_ino: found.st_size for found in (path.lstat() for path in environment.rglob("*"))}
-    return sum(files.values()) / 1e6
 
 
 def imports(kardia: Path, rooms: tuple[str, ...], home: Path) -> None:
@@ -72,11 +71,12 @@ def test_one_process_runs_with_its_extra_alone(wheel: Path, tmp_path: Path) -> N
     kardia = installing.with_uv(wheel, "live", tmp_path / "live")
     assert megabytes(tmp_path / "live") <= MB_MAX["live"]
     imports(kardia, ("kardia", "ingest", "stores", "api", "live", "supervise", "cli"), tmp_path)
-    logs = [
-        word for name in ("kafka-request.log", "server.log") for word in (f"--{_option(name)}", _log(tmp_path, name))
-    ]
-    said, tables = tmp_path / "said", tmp_path / "live-tables"
-    command = [kardia, "live", "--tables", tables, "--cluster", "c", "--log-timezone", "UTC", "--port", "0", *logs]
+    for name in ("kafka-request.log", "server.log"):
+        _log(tmp_path, name)
+    said, tables = tmp_path / "said", tmp_path / "kardia-tables"
+    [readme] = [shlex.split(one) for one in commands(README) if one.startswith("kardia live --tables")]
+    given = [word.replace("/var/log/kafka", str(tmp_path)) for word in readme[1:]]
+    command = [str(kardia), *given, "--port", "0"]
     with said.open("wb") as output:
         running = subprocess.Popen(command, stdout=output, stderr=output, env=environment(tmp_path), cwd=tmp_path)
     try:
@@ -100,57 +100,64 @@ def _log(home: Path, name: str) -> Path:
     return path
 
 
-def _option(name: str) -> str:
-    return name.removeprefix("kafka-").replace(".", "-")
-
-
 def _groups(address: str) -> bool:
     try:
-        url = f"{address.rstrip('/')}/api/v1/clusters/c/groups"
+        url = f"{address.rstrip('/')}/api/v1/clusters/kafka/groups"
         with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - the address that was printed
             return bool(json.load(answer)["groups"])
     except OSError:
         return False
 
 
-@pytest.mark.long
-def test_it_is_installed_as_a_tool_into_an_empty_home(wheel: Path, tmp_path: Path) -> None:
-    uv = install.install_uv()
-    cache = subprocess.run([uv[0], "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
-    folders = {"UV_CACHE_DIR": cache, "UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
-    locks = ["--constraints", str(install.REQUIREMENTS), "--build-constraints", str(install.BUILD_LOCK)]
-    subprocess.run(
-        [*uv, "tool", "install", "--quiet", "--python", sys.executable, *locks, f"{wheel}[live]"],
-        env=environment(tmp_path) | folders,
-        check=True,
-    )
-    _walked([str(tmp_path / "bin" / "kardia")], tmp_path)
-
-
-@pytest.mark.long
-def test_it_is_installed_with_pipx_into_an_empty_home(wheel: Path, tmp_path: Path) -> None:
-    """By pip, as pipx does where no uv is on the path."""
-    constraints = installing.locked_versions(tmp_path)
-    home = environment(tmp_path)
-    folders = {f"PIPX_{name}": str(tmp_path / name.lower()) for name in ("HOME", "BIN_DIR", "MAN_DIR")}
-    given = ["--backend", "pip", "--python", sys.executable, "--pip-args", f"--constraint '{constraints}'"]
+def as_the_page_says(way: str, wheel: Path, home: Path, programs: dict[str, list[str]], **more: str) -> Path:
+    """Run the line of README, in a folder with the wheel in `dist`; the folder of programs that it may use."""
+    (home / "dist").mkdir()
+    (home / "dist" / wheel.name).symlink_to(wheel)
+    found = home / "programs"
+    found.mkdir()
+    for name, command in programs.items():
+        (found / name).write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        (found / name).chmod(0o755)
+    names = ("PIPX_", "UV_TOOL")
+    kept = {name: value for name, value in environment(home).items() if not name.startswith(names)}
     done = subprocess.run(
-        [sys.executable, "-m", "pipx", "install", *given, f"{wheel}[live]"],
-        env={name: value for name, value in home.items() if not name.startswith("PIPX_")} | folders,
+        ["/bin/sh", "-c", INSTALLED.replace("pipx install", way)],
+        env=kept | more | {"PATH": f"{found}:/usr/bin:/bin"},
+        cwd=home,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    _walked([str(tmp_path / "bin_dir" / "kardia")], tmp_path)
+    return found
+
+
+@pytest.mark.long
+def test_it_is_installed_with_pipx_into_an_empty_home(wheel: Path, tmp_path: Path) -> None:
+    """By pip, as pipx does where no uv is on the path; in the versions of the lock."""
+    constraints = str(installing.locked_versions(tmp_path))
+    pipx = [sys.executable, "-m", "pipx"]
+    told = {"PIPX_DEFAULT_BACKEND": "pip", "PIPX_DEFAULT_PYTHON": sys.executable, "PIP_CONSTRAINT": constraints}
+    as_the_page_says("pipx install", wheel, tmp_path, {"pipx": pipx}, **told)
+    _walked([str(tmp_path / ".local" / "bin" / "kardia")], tmp_path)
+
+
+@pytest.mark.long
+def test_it_is_installed_with_uv_into_an_empty_home(wheel: Path, tmp_path: Path) -> None:
+    """Out of the cache of this machine, in the versions of the lock."""
+    uv = install.install_uv()
+    cache = subprocess.run([uv[0], "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+    told = {"UV_CACHE_DIR": cache, "UV_PYTHON": sys.executable, "UV_CONSTRAINT": str(install.REQUIREMENTS)}
+    as_the_page_says("uv tool install", wheel, tmp_path, {"uv": uv}, **told)
+    _walked([str(tmp_path / ".local" / "bin" / "kardia")], tmp_path)
 
 
 @pytest.mark.long
 def test_it_is_installed_with_pip_into_an_environment_of_ones_own(wheel: Path, tmp_path: Path) -> None:
     """Without a lock: the newest that the ranges allow, in whatever versions that is today."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "own")], check=True)
-    pip = [str(tmp_path / "own" / "bin" / "python"), "-m", "pip", "install", "--quiet", f"{wheel}[live]"]
-    subprocess.run(pip, check=True, env=environment(tmp_path))
+    python = str(tmp_path / "own" / "bin" / "python")
+    as_the_page_says("pip install", wheel, tmp_path, {"pip": [python, "-m", "pip"]})
     _walked([str(tmp_path / "own" / "bin" / "kardia")], tmp_path)
 
 

@@ -3,7 +3,7 @@ other.
 
 Method: the code blocks of the page are the data; what a reader has to put in (a folder of logs, a group) is put in.
 What needs a broker is named here, or names no tables; its options are held by `test_pages`. How the wheel is installed
-by pip, pipx and uv: `test_wheel`.
+by pip, pipx and uv, and what `kardia live` then answers: `test_installed`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ README = (install.ROOT / "README.md").read_text(encoding="utf-8")
 STORY, GROUP = "c04_mpi-3.9.2", "g04"
 LOGS = ("kafka-request.log", "server.log")
 
+INSTALLED = 'pipx install "$(ls dist/*.whl)[live]"'
+"""What the page installs, where `make release` has left a wheel."""
+
 NEED_A_BROKER = frozenset({"stream"})
 BESIDE = frozenset({"serve", "live"})
-"""Go on until they are told to end: `tests/api/test_serve.py`, `tests/live/test_process.py`."""
+"""Go on until they are told to end: `tests/api/test_serve.py`, `test_installed`."""
 
 
 def walked() -> list[list[str]]:
@@ -56,7 +59,5 @@ def test_they_answer_from_a_folder_of_logs_to_the_last(tmp_path: Path, monkeypat
 
 
 def test_what_is_built_is_what_is_installed() -> None:
-    name = "kafka_kardia"
-    assert f'name = "{name.replace("_", "-")}"' in (install.ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    ways = ("pipx install", "uv tool install", "pip install")
-    assert all(f"{way} dist/{name}-*.whl" in README for way in ways)
+    assert f"\nmake release\n{INSTALLED}\nkardia live " in README
+    assert all(f"`{way}`" in README for way in ("pipx install", "uv tool install", "pip install"))
