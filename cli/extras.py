@@ -13,6 +13,7 @@ from importlib.util import find_spec
 COLLECT = (
     *("confluent_kafka", "kafka", "numpy", "tenacity", "opentelemetry.proto", "google.protobuf", "cramjam"),
     "cryptography",
+    *(("inotify_simple",) if sys.platform == "linux" else ()),
 )
 SERVE = ("pyarrow", "deltalake", "fastapi", "uvicorn", "itsdangerous", "orjson", "sse_starlette")
 LIVE = (*COLLECT, *SERVE, "duckdb", "psutil")
@@ -25,7 +26,7 @@ NEEDS = {
     **dict.fromkeys(("collect", "capture", "doctor"), "collect"),
     **dict.fromkeys(("live", "replay"), "live"),
     **dict.fromkeys(("serve", "notify"), "serve"),
-    "stream": "spark",
+    **dict.fromkeys(("stream", "move"), "spark"),
 }
 """Verb -> extra without which it does not begin. A question needs `serve` if it is about tables (`cli.asking`)."""
 
