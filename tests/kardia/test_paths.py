@@ -44,7 +44,10 @@ TESTED = {
     "doctor": {"broker_logging", "client_config"},
     "up": {"config"},
     "collect": {"positions", "client_config", "events_client_config"},
-    "live": {"tables", "state", "client_config", "token_file", "tls_certificate", "tls_key"},
+    "live": {
+        *("tables", "state", "client_config", "events_client_config"),
+        *("token_file", "tls_certificate", "tls_key"),
+    },
     "move": {"tables", "checkpoint", "positions", "state", "client_config"},
     "capture": {"out", "client_config"},
     "stream": {"tables", "checkpoint", "executors", "client_config"},

@@ -91,6 +91,10 @@ MUST = {
     **dict.fromkeys(("live", "replay", "serve"), ("--tables", "tables")),
     "notify": ("--tables", "tables", "--state", "state"),
     "stream": ("--tables", "tables", "--checkpoint", "checkpoint", "--bootstrap-server", "127.0.0.1:1"),
+    "move": (
+        *("--to", "spark", "--tables", "tables", "--checkpoint", "checkpoint"),
+        *("--bootstrap-server", "127.0.0.1:1"),
+    ),
 }
 """Options without which a verb is refused for another reason."""
 
