@@ -145,7 +145,8 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.context = RequestContext(store, Cursors(secrets.token_bytes(32) if tokens is None else tokens.key()))
+    cursors = Cursors(secrets.token_bytes(32) if tokens is None else tokens.key())
+    app.state.context = RequestContext(store, cursors, requests.read)
     app.state.registry = registry
     app.state.requests = requests
     app.state.changes = Changes(settings.followers_max)

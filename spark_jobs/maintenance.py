@@ -4,11 +4,12 @@ Without it a point query takes 1.4 s after an hour of one commit per second, wit
 tables in turn, each once a minute. It changes no row, and a failure of it fails no batch: it is counted, said, and
 tried again. Appends and compactions do not conflict in Delta; a compaction that meets another one is dropped.
 
-Steps per table: (1) compact small files, each minute into files of `SMALL_BYTES`, each hour those into large ones:
-what is put together every minute must not be rewritten every minute; (2) each hour, let go of rows that are older than
-the setting says (`spark_jobs.retention`); (3) checkpoint the log; (4) remove log files that are older than the
-retention; (5) remove data files that were replaced ten minutes ago or earlier. A crash between any two leaves files
-that the next pass removes. The clock is an argument.
+Steps per table: (1) put small files together, each minute into files of `ROWS_MAX` rows laid by group
+(`spark_jobs.laying`), each hour those of samples into larger ones: what is put together every minute must not be
+rewritten every minute; tables that nobody asks about one group are compacted as they are; (2) each hour, let go of
+rows that are older than the setting says (`spark_jobs.retention`); (3) checkpoint the log; (4) remove log files that
+are older than the retention; (5) remove data files that were replaced ten minutes ago or earlier. A crash between any
+two leaves files that the next pass removes. The clock is an argument.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kardia.keeping import HOUR_MS, Keep
+from deltalake import DeltaTable
+
+from kardia.keeping import HOUR_MS, KINDS, Keep
 from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
 from spark_jobs import retention
 from spark_jobs.errors import JobError
-from spark_jobs.writers.tables import SMALL_ROW_GROUPS, is_there, open_table
+from spark_jobs.laying import HOUR_ROWS_MAX, LAID, ROWS_MAX, lay
+from spark_jobs.writers.tables import SMALL_ROW_GROUPS, is_there, open_table, path_of
 from stores import said
 
 EVERY_S = 60.0
@@ -35,8 +39,8 @@ STOP_S = 1.0
 
 SMALL_BYTES = 8 << 20
 LARGE_BYTES = 128 << 20
-"""A file of a minute, and of many hours. With one size of 100 MB a table that grows by 3 MB a minute had 50 MB of its
-newest rows written anew in each of them."""
+"""A file of a minute, and of many hours, of a table that is not asked about one group. With one size of 100 MB a table
+that grows by 3 MB a minute had 50 MB of its newest rows written anew in each of them."""
 
 LARGE_EVERY_MS = HOUR_MS
 """Time between two passes that make large files and let go of what is old."""
@@ -123,8 +127,7 @@ class Maintenance:
         large = now_ms >= self._large_at_ms.get(name, now_ms)
         if not large and table.version() - self._versions.get(name, 0) < MIN_NEW_COMMITS:
             return False
-        size = LARGE_BYTES if large else SMALL_BYTES
-        table.optimize.compact(target_size=size, writer_properties=SMALL_ROW_GROUPS)
+        self._put_together(table, name, large=large)
         if large:
             before = retention.cutoffs(name, self._keeping, retention.newest(self._directory, now_ms))
             retention.let_go(table, name, before)
@@ -136,3 +139,12 @@ class Maintenance:
         table.vacuum(dry_run=False, full=large)
         self._versions[name] = table.version()
         return True
+
+    def _put_together(self, table: DeltaTable, name: str, *, large: bool) -> None:
+        """Step 1."""
+        if name in LAID:
+            of_hour = large and name in KINDS["health"].tables
+            lay(table, path_of(self._directory, name), HOUR_ROWS_MAX if of_hour else ROWS_MAX)
+        else:
+            size = LARGE_BYTES if large else SMALL_BYTES
+            table.optimize.compact(target_size=size, writer_properties=SMALL_ROW_GROUPS)

@@ -16,10 +16,12 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.table import MAX_SUPPORTED_READER_VERSION, SUPPORTED_READER_FEATURES
 
+from api.files import counted
 from api.files.folders import folder_of
 from api.files.pieces import Span
 from kardia.locations import Folder
@@ -47,20 +49,45 @@ _MAY: dict[str, Callable[[Any, Any, Any], bool]] = {
 }
 """Whether values from the lowest to the highest may be within a bound."""
 
+_STATED: dict[str, tuple[tuple[str, Callable[[Any, Any], Any]], ...]] = {
+    "=": (("min", pc.less_equal), ("max", pc.greater_equal)),
+    "<": (("min", pc.less),),
+    "<=": (("min", pc.less_equal),),
+    ">": (("max", pc.greater),),
+    ">=": (("max", pc.greater_equal),),
+}
+"""The same of what the log states of a file (`min`, `max`)."""
+
+SHORT_ROWS = 256
+"""Rows of a row group that is read at once, without a look into it before."""
+
+TAIL_BYTES = 65_536
+"""Arrow reads so much of the end of a file, or the file, to find its footer; more if the footer is longer."""
+
 
 class DataFile:
     """One data file, and what its footer says of its row groups. The footer is read when it is needed."""
 
-    def __init__(self, fragment: ds.ParquetFileFragment) -> None:
+    def __init__(self, fragment: ds.ParquetFileFragment, size_bytes: int) -> None:
         """Open nothing yet."""
         self.path = str(fragment.path)
         self._fragment = fragment
+        self._size_bytes = size_bytes
+        self._footer: pq.FileMetaData | None = None
         self._limits: dict[str, list[tuple[Any, Any] | None]] = {}
 
     @property
     def count(self) -> int:
         """Number of row groups. FileNotFoundError if the file is gone."""
-        return int(self._fragment.num_row_groups)
+        return int(self.footer.num_row_groups)
+
+    @property
+    def footer(self) -> pq.FileMetaData:
+        """What the end of the file says of it, read once. FileNotFoundError if the file is gone."""
+        if self._footer is None:
+            self._footer = self._fragment.metadata
+            counted.footer(max(self._footer.serialized_size, min(self._size_bytes, TAIL_BYTES)))
+        return self._footer
 
     def within(self, bounds: Sequence[Bound]) -> ds.ParquetFileFragment | None:
         """The file with those of its row groups that hold what is asked for, as far as can be told without reading all
@@ -68,16 +95,18 @@ class DataFile:
         there = self._may(bounds)
         for column, comparison, value in bounds:
             if comparison == "=":
-                # Rows of a group are side by side in a batch, but upkeep puts batches together in any order.
-                there = [
-                    place for place in there if self._row_group(place).count_rows(filter=ds.field(column) == value)
-                ]
+                there = [place for place in there if self._has(place, column, value)]
         return self._fragment.subset(row_group_ids=there) if there else None
+
+    def count_read(self, fragment: ds.ParquetFileFragment) -> None:
+        """Count what of it `within` has given."""
+        groups = [self.footer.row_group(one.id) for one in fragment.row_groups]
+        counted.row_groups(len(groups), sum(map(_length, groups)))
 
     def spans(self, bounds: Sequence[Bound]) -> list[Span]:
         """Batches and rows of the row groups that may be within the bounds, by the footer."""
-        limits, footer = self._of(BATCH.name), self._fragment.metadata
-        stated = ((limits[place], footer.row_group(place).num_rows) for place in self._may(bounds))
+        limits = self._of(BATCH.name)
+        stated = ((limits[place], self.footer.row_group(place).num_rows) for place in self._may(bounds))
         return [Span(*found, rows) for found, rows in stated if found is not None]
 
     def _may(self, bounds: Sequence[Bound]) -> list[int]:
@@ -88,14 +117,21 @@ class DataFile:
             there = [place for place in there if (found := limits[place]) is None or may(*found, value)]
         return there
 
-    def _row_group(self, place: int) -> ds.ParquetFileFragment:
-        return self._fragment.subset(row_group_ids=[place])
+    def _has(self, place: int, column: str, value: int | str) -> bool:
+        """Whether a row group has the value, as far as can be told by reading no more than the column. Rows of a group
+        are side by side in files that are laid, and in what came at once; else one of all groups may be anywhere."""
+        found = self._of(column)[place]
+        group = self.footer.row_group(place)
+        if group.num_rows <= SHORT_ROWS or (found is not None and found[0] == found[1]):
+            return True
+        counted.row_groups(0, sum(chunk.total_compressed_size for chunk in _chunks(group, column)))
+        return bool(self._fragment.subset(row_group_ids=[place]).count_rows(filter=ds.field(column) == value))
 
     def _of(self, column: str) -> list[tuple[Any, Any] | None]:
         """Lowest and highest value of a column in each row group; None where the footer does not say."""
         limits = self._limits.get(column)
         if limits is None:
-            footer = self._fragment.metadata
+            footer = self.footer
             places = [place for place in range(footer.num_columns) if footer.schema.column(place).path == column]
             stated = [
                 footer.row_group(group).column(places[0]).statistics if places else None for group in range(self.count)
@@ -103,6 +139,21 @@ class DataFile:
             limits = [(one.min, one.max) if one is not None and one.has_min_max else None for one in stated]
             self._limits[column] = limits
         return limits
+
+
+def _chunks(group: pq.RowGroupMetaData, name: str) -> list[pq.ColumnChunkMetaData]:
+    chunks = map(group.column, range(group.num_columns))
+    return [chunk for chunk in chunks if chunk.path_in_schema == name]
+
+
+def _length(group: pq.RowGroupMetaData) -> int:
+    """Bytes of a row group, whose columns lie one behind the other."""
+    first, last = group.column(0), group.column(group.num_columns - 1)
+    return int(_begin(last) + last.total_compressed_size - _begin(first))
+
+
+def _begin(chunk: pq.ColumnChunkMetaData) -> int:
+    return int(chunk.dictionary_page_offset or chunk.data_page_offset)
 
 
 class Files:
@@ -125,15 +176,17 @@ class Files:
         if table is not self._table or table.version() != self._version:
             self._list(table)
         there = None
-        for bound in bounds:
-            name = f"{'min' if bound.comparison.startswith('<') else 'max'}.{bound.column}"
-            if bound.comparison == "=" or name not in self._listed.column_names:
-                continue  # the log cuts long strings
-            compare = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}[bound.comparison]
-            may = pc.fill_null(compare(self._listed[name], bound.value), True)  # null: the log does not say
-            there = may if there is None else pc.and_(there, may)
-        paths = self._listed["path"] if there is None else self._listed["path"].filter(there)
-        return [self._file(self._folder.path_of(unquote(path))) for path in paths.to_pylist()]
+        for column, comparison, value in bounds:
+            for end, compare in _STATED[comparison]:
+                name = f"{end}.{column}"
+                if name not in self._listed.column_names:
+                    continue
+                # Null: the log does not say. A text that it has cut short is a bound all the same.
+                may = pc.fill_null(compare(self._listed[name], value), True)
+                there = may if there is None else pc.and_(there, may)
+        listed = self._listed if there is None else self._listed.filter(there)
+        files = zip(listed["path"].to_pylist(), listed["size_bytes"].to_pylist(), strict=True)
+        return [self._file(self._folder.path_of(unquote(path)), size_bytes) for path, size_bytes in files]
 
     def dataset(self, fragments: Sequence[ds.ParquetFileFragment]) -> ds.FileSystemDataset:
         """Files, or row groups of them, to scan."""
@@ -154,8 +207,9 @@ class Files:
         """Keep no footer: what is read next is new."""
         self._kept.clear()
 
-    def _file(self, path: str) -> DataFile:
-        return self._kept.get(path) or DataFile(self._format.make_fragment(path, self._folder.file_system))
+    def _file(self, path: str, size_bytes: int) -> DataFile:
+        fragment = self._format.make_fragment
+        return self._kept.get(path) or DataFile(fragment(path, self._folder.file_system), size_bytes)
 
     def _list(self, table: DeltaTable) -> None:
         protocol = table.protocol()

@@ -200,7 +200,12 @@ class TableReader:
     def _chunks(self, where: ds.Expression | None, files: list[Bound]) -> Iterator[pa.Table]:
         with self._lock:
             chosen = self._files.chosen(self._newest(), files)
-        found = [fragment for one in chosen if (fragment := one.within(files)) is not None]
+        found = []
+        for one in chosen:
+            fragment = one.within(files)
+            if fragment is not None:
+                one.count_read(fragment)
+                found.append(fragment)
         dataset = self._files.dataset(found)
         batches = dataset.scanner(
             columns=self._known(dataset.schema.names), filter=where, batch_size=CHUNK_ROWS, use_threads=False

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from api.errors import Overloaded, ReadTimedOut
+from api.files.counted import Read, counting
 from api.past.cursor import Cursors
 from api.store import Store
 
@@ -18,7 +19,9 @@ Found = TypeVar("Found")
 class RequestContext:
     """What a request needs: the store, the key of cursors, and places for reads of files. One per application."""
 
-    def __init__(self, store: Store, cursors: Cursors) -> None:
+    def __init__(self, store: Store, cursors: Cursors, observe: Callable[[Read], None]) -> None:
+        """`observe` is told what each question has read of files, in the thread that has read it."""
+        self._observe = observe
         self.store = store
         self.cursors = cursors
         self.scraping = asyncio.Lock()
@@ -40,7 +43,7 @@ class RequestContext:
             )
         with self._lock:
             self._pending += 1
-        reading = self._pool.submit(question)
+        reading = self._pool.submit(self._counted, question)
         reading.add_done_callback(self._done)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(reading), limits.read_timeout_ms / 1000)
@@ -49,6 +52,13 @@ class RequestContext:
                 f"expected an answer within {limits.read_timeout_ms} ms; narrow it with from and to, or ask later.",
                 limit="read_timeout_ms",
             ) from None
+
+    def _counted(self, question: Callable[[], Found]) -> Found:
+        with counting() as read:
+            try:
+                return question()
+            finally:
+                self._observe(read)
 
     def close(self) -> None:
         """Take no more reads."""

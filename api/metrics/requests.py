@@ -6,10 +6,14 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from api.access.token_file import OUTCOMES
 from api.errors import LIMITS
+from api.files.counted import Read
 
 CLOSED = ("idle", "refused", "no_request", "unread")
 """Why the server closed a connection: it was idle and its place was needed; all places were taken by requests; no
 request came in time; it did not take what it was sent, in time, or as its place was needed."""
+
+READ_BYTES = tuple(float(1 << power) for power in range(16, 28))
+"""Buckets of bytes that a question has read: 64 KiB to 128 MiB."""
 
 
 class RequestMetrics:
@@ -24,6 +28,12 @@ class RequestMetrics:
             "Time to answer a request.",
             ("route",),
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0),
+            registry=registry,
+        )
+        self._read = Histogram(
+            "kardia_http_read_bytes",
+            "Bytes of files that a question about the past has read, from the disk or from memory.",
+            buckets=READ_BYTES,
             registry=registry,
         )
         self._limited = Counter(
@@ -48,6 +58,10 @@ class RequestMetrics:
         )
         for outcome in OUTCOMES:
             self._token_file.labels(outcome)
+
+    def read(self, read: Read) -> None:
+        """Count what a question has read of files."""
+        self._read.observe(read.bytes)
 
     def limit(self, limit: str) -> None:
         """Count a request that met a bound."""

@@ -67,7 +67,7 @@ def test_a_read_that_does_not_end_is_given_up_and_keeps_its_place_until_it_ends(
     ends = threading.Event()
 
     async def ask() -> None:
-        context = RequestContext(Store(limits, Clock()), Cursors(b"key"))
+        context = RequestContext(Store(limits, Clock()), Cursors(b"key"), lambda _read: None)
         with pytest.raises(ReadTimedOut) as timed_out:
             await context.read(ends.wait)
         assert timed_out.value.members == {"limit": "read_timeout_ms"}

@@ -11,6 +11,7 @@ from deltalake import DeltaTable, TableFeatures, WriterProperties
 from deltalake.exceptions import DeltaError
 
 from api.files import files, reader
+from api.files.counted import Read, counting
 from api.files.files import Bound, Files
 from api.files.reader import TableReader
 from spark_jobs.schemas import to_tables
@@ -110,3 +111,48 @@ def test_a_table_that_needs_more_than_this_reader_is_refused(tables: Tables, tab
     newest = DeltaTable(tables.root / "members")
     with pytest.raises(DeltaError, match="deletionVectors"):
         Files(tables.root / "members").chosen(newest, [])
+
+
+def test_files_whose_groups_the_log_names_are_passed_over_unopened(tables: Tables) -> None:
+    """Of ids that are longer than what a log states of one, those with one beginning are opened."""
+    tables.create("members")
+    common = "a-name-of-a-team-and-of-its-service-that-is-longer-than-what-is-stated-in-a-log/"
+    for batch, group in enumerate((f"{common}1", f"{common}2", "b", "c")):
+        tables.batch(batch, member(group, f"m{batch}"))
+    table = DeltaTable(tables.root / "members")
+    found = Files(tables.root / "members")
+    assert len(found.chosen(table, [Bound("group_id", "=", "b")])) == 1
+    assert found.chosen(table, [Bound("group_id", "=", "d")]) == []
+    assert names(found, table, [Bound("group_id", "=", f"{common}2")]) == {"m0", "m1"}
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/io").exists(), reason="only Linux says what a process has read")
+def test_what_is_counted_is_what_the_system_was_asked_for(tmp_path: Path) -> None:
+    writer = DeltaRsWriter(tmp_path, "test")
+    writer.prepare()
+    rows = [member(f"g{number:05}", f"m{number * 7919 % 30_000}")[1] for number in range(30_000)]
+    writer.write(0, to_tables({"members": rows}, 0))
+    writer.close()
+    found = TableReader(tmp_path, "members")
+    found.refresh()
+    where = ds.field("group_id") == "g12345"
+    bound = [Bound("group_id", "=", "g12345")]
+
+    def question() -> tuple[int, Read]:
+        before = _asked_for()
+        with counting() as counted:
+            assert found.scan(where, bound, lambda chunks: sum(chunk.num_rows for chunk in chunks)) == 1
+        return _asked_for() - before, counted
+
+    asked, counted = question()
+    assert (counted.footers, counted.row_groups) == (1, 1)
+    assert counted.bytes == pytest.approx(asked, rel=0.1)
+    asked, counted = question()
+    assert (counted.footers, counted.row_groups) == (0, 1)
+    assert counted.bytes == pytest.approx(asked, rel=0.1)
+
+
+def _asked_for() -> int:
+    """Bytes that this process has read so far, from whatever cache."""
+    lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith("rchar")).split()[1])

@@ -24,6 +24,7 @@ from demo.tables import Follower, Tables
 from kardia.tables import EVENTS
 from kardia.upkeep import LOOKS, surviving
 from spark_jobs.archive_marks import ArchivedEvents, advanced
+from spark_jobs.laying import LAID, ROWS_MAX, lay
 from spark_jobs.maintenance import Maintenance
 from spark_jobs.replay.summary import Summary, count_tables
 from spark_jobs.schemas import to_arrow, to_tables
@@ -64,7 +65,10 @@ def upkeep(path: Path, *, alone: bool = True) -> None:
     table = DeltaTable(path)
     if alone:
         table.alter.set_table_properties({"delta.appendOnly": "false"})
-    table.optimize.compact(writer_properties=SMALL_ROW_GROUPS)
+    if path.name in LAID:
+        lay(table, path, ROWS_MAX)
+    else:
+        table.optimize.compact(writer_properties=SMALL_ROW_GROUPS)
     table.create_checkpoint()
     time.sleep(0.002)  # entries older than now are removed, by their time stamps in ms
     table.cleanup_metadata()
