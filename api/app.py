@@ -64,13 +64,13 @@ from kardia import __version__
 log = logging.getLogger("kardia.api.app")
 
 ROUTES = (
+    groups,
+    members,
     clusters,
     rejected,
     disagreements,
     dangers,
     boards,
-    groups,
-    members,
     rebalances,
     history,
     evictions,
@@ -87,7 +87,8 @@ ROUTES = (
     burrow,
     service,
 )
-"""Nouns in the order of the description."""
+"""Nouns in the order of the description. They are looked through from the beginning for each request, so those that are
+asked most come first."""
 
 FAILED_S = 1.0
 """Pause after a look that failed for a reason nobody thought of: the next one begins the view anew, which costs."""

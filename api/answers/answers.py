@@ -337,9 +337,5 @@ def _deadline(
 
 
 def remaining_ms(deadline_ms: int | None, freshness: Freshness, *, is_least: bool) -> int | None:
-    """What is left of a deadline at the instant of the answer; below 0 it has passed, and the outcome is not known yet.
-    None while the feed is stale, and of a least deadline that has passed: it was renewed, or that is not read yet."""
-    if deadline_ms is None or freshness.stale:
-        return None
-    left_ms = deadline_ms - freshness.now_ms
-    return None if is_least and left_ms < 0 else left_ms
+    """What is left of a deadline at the instant of the answer (`Freshness.left_ms`)."""
+    return freshness.left_ms(deadline_ms, is_least=is_least)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import NamedTuple
+
+import orjson
 
 from api.answers import answers
 from api.present.current import ClusterView, GroupView
@@ -13,18 +16,27 @@ from kardia.rungs import NEEDS_REQUESTS_REASON, RUNGS, Read, questions
 _SHOW_POLLS = frozenset({"fetch", "telemetry"})
 
 
-def of(cluster: ClusterView, view: GroupView) -> dict[str, Any]:
-    """The `evidence` object of an answer about a group."""
-    read = read_of(cluster, view)
+class Shown(NamedTuple):
+    """What the members of a group show of what is read."""
+
+    unread: bool
+    """Whether their health says that the request log is none any more."""
+    polls: bool
+    beside: str
+    """The client library of all members, if their fetches show no polls."""
+
+
+def of(cluster: ClusterView, view: GroupView) -> orjson.Fragment:
+    """The `evidence` object of an answer about a group, as JSON."""
     spoken = answers.protocols(view)
-    return {
-        "rung": read.rung,
-        "read": RUNGS[read.rung],
-        "questions": [
-            one._asdict()
-            for one in questions(read, epochs=any(one != "classic" for one in spoken), share=spoken == ["share"])
-        ],
-    }
+    return _encoded(read_of(cluster, view), any(one != "classic" for one in spoken), spoken == ["share"])
+
+
+@lru_cache(256)
+def _encoded(read: Read, epochs: bool, share: bool) -> orjson.Fragment:
+    found = questions(read, epochs=epochs, share=share)
+    told = {"rung": read.rung, "read": RUNGS[read.rung], "questions": [one._asdict() for one in found]}
+    return orjson.Fragment(orjson.dumps(told))
 
 
 def read_of(cluster: ClusterView, view: GroupView) -> Read:
@@ -33,22 +45,28 @@ def read_of(cluster: ClusterView, view: GroupView) -> Read:
     A request log that ended while server.log went on is none any more: members say so in their health."""
     read = cluster.reach.streams()
     streams = read.get(view.broker, frozenset())
-    health = list(view.health.values())
-    unread = any(reason == NEEDS_REQUESTS_REASON for row in health for reason in row.reasons or ())
-    requests = "request" in streams and not unread
+    shown = view.remembered("evidence", _shown)
+    requests = "request" in streams and not shown.unread
     return Read(
         requests=requests,
-        polls=requests and any(row.poll_evidence in _SHOW_POLLS for row in health),
+        polls=requests and shown.polls,
         server_log="server" in streams,
         offsets=OFFSETS_BROKER in read,
         samples=ADMIN_BROKER in read,
         ends=_has_ends(cluster, view.group_id),
-        beside=_fetches_beside(view),
+        beside=shown.beside,
+    )
+
+
+def _shown(view: GroupView) -> Shown:
+    return Shown(
+        any(reason == NEEDS_REQUESTS_REASON for row in view.health.values() for reason in row.reasons or ()),
+        any(row.poll_evidence in _SHOW_POLLS for row in view.health.values()),
+        _fetches_beside(view),
     )
 
 
 def _fetches_beside(view: GroupView) -> str:
-    """The client library of all members, if their fetches show no polls."""
     names = {recognise(row.client_software_name or "", row.client_id or "", "") for row in view.lives.values()}
     if len(names) != 1 or names <= {"unknown", "connect"} or LIBRARIES[min(names)].fetches_show_polls:
         return ""

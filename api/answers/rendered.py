@@ -38,10 +38,7 @@ def _group(view: GroupView, freshness: Freshness) -> bytes:
     if view.rebalance is not None and view.rebalance.completed_at_ms is None:
         return orjson.dumps(answers.group(view, freshness))
     parts, deadlines = view.remembered("rendered", _rendered)
-    left = [
-        orjson.dumps(answers.remaining_ms(deadline_ms, freshness, is_least=is_least))
-        for deadline_ms, is_least in deadlines
-    ]
+    left = [freshness.left_json(deadline_ms, is_least=is_least) for deadline_ms, is_least in deadlines]
     return b"".join(chain.from_iterable(zip(parts, [*left, b""], strict=True)))
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
 from starlette.responses import Response
 
+from api.answers.encoded import Open, encode
 from api.errors import BadCursor, ParameterRefused
+from api.http.again import EncodedResponse
 from api.http.names import cluster_id_of
 from api.http.request_context import RequestContext
 from api.http.routing import ApiRequest, query_parameter
@@ -134,6 +137,8 @@ def paging_of(request: ApiRequest) -> Paging:
 
 def answer(freshness: Freshness, **members: Any) -> Response:
     """JSON of an answer, freshness first."""
+    if isinstance(freshness, Open):
+        return EncodedResponse(encode(freshness, members))
     return Response(orjson.dumps({"freshness": freshness.as_answer(), **members}), media_type="application/json")
 
 
@@ -145,5 +150,5 @@ def answer_about_cluster(
     store = request.context.store
     store.require(*needs)
     view = store.cluster(cluster_id)
-    freshness = store.freshness(view)
+    freshness = Open.of(partial(store.freshness, view))
     return answer(freshness, **rows(view, freshness, limit))

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
 
+from api.answers.encoded import Kept
 from api.errors import Overloaded, ReadTimedOut
 from api.files.counted import Read, counting
 from api.past.cursor import Cursors
@@ -24,6 +25,8 @@ class RequestContext:
         self._observe = observe
         self.store = store
         self.cursors = cursors
+        self.kept = Kept()
+        """Answers that may be sent again."""
         self.scraping = asyncio.Lock()
         """Held by the scrape that is being answered."""
         limits = store.settings

@@ -46,6 +46,20 @@ class Freshness(NamedTuple):
         """Whether silence since `complete_as_of` may be the feed's and not the members'."""
         return self.age_ms is None or self.age_ms > self.stale_after_ms
 
+    def left_ms(self, deadline_ms: int | None, *, is_least: bool) -> int | None:
+        """What is left of a deadline at the instant of the answer; below 0 it has passed, and the outcome is not known
+        yet. None while the feed is stale, and of a least deadline that has passed: it was renewed, or that is not read
+        yet."""
+        if deadline_ms is None or self.stale:
+            return None
+        left_ms = deadline_ms - self.now_ms
+        return None if is_least and left_ms < 0 else left_ms
+
+    def left_json(self, deadline_ms: int, *, is_least: bool) -> bytes:
+        """The same as JSON."""
+        left_ms = self.left_ms(deadline_ms, is_least=is_least)
+        return b"null" if left_ms is None else b"%d" % left_ms
+
     def as_answer(self) -> dict[str, Any]:
         """The `freshness` object of an answer."""
         return {

@@ -8,12 +8,13 @@ from starlette.responses import Response
 
 from api.access import ids
 from api.answers import answers, evidence
+from api.answers.encoded import Open
+from api.http.again import encoded_once
 from api.http.asking import CURSOR, LIMIT, answer, cursor_of, cursors_of, limit_of
 from api.http.member_lives import lives_of
 from api.http.names import CLUSTER, GROUP, MEMBER, cluster_id_of, group_id_of, member_id_of
 from api.http.routing import ApiRequest, router_of, takes
 from api.http.times import AT, KNOWN_AT, then_of
-from api.http.validators import live_tag
 from api.past.cursor import Place
 from api.past.past import asked, freshness_at, group_at
 from api.shapes import models
@@ -29,12 +30,12 @@ NEEDS = ("members", "health", "predictions")
     summary="Present members of a group",
     openapi_extra=takes(*CLUSTER, *GROUP, AT, KNOWN_AT, LIMIT, CURSOR),
 )
+@encoded_once
 async def members(request: ApiRequest) -> Response:
     """Present members by member id; with `at` those that were present then, with `known_at` as far as that was known.
 
     Those that ended are in `history`, `evictions`, and under their own href.
     """
-    live_tag(request)
     cluster_id, group_id = cluster_id_of(request), group_id_of(request)
     then = then_of(request, cluster_id, group_id)
     limit = limit_of(request)
@@ -44,8 +45,8 @@ async def members(request: ApiRequest) -> Response:
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
-    freshness, found = store.freshness(cluster, group=view), evidence.of(cluster, view)
-    told = freshness
+    fresh, found = partial(store.freshness, cluster, group=view), evidence.of(cluster, view)
+    freshness = told = Open.of(fresh) if then is None else fresh()
     question = ["members", cluster_id, group_id, then and (then.at_ms, then.known_at_ms)]
     # A member id may be 32 KiB long and a cursor may not: members are paged by the short form of their ids.
     place = Place(freshness.batch_id, ("",)) if cursor is None else cursors.read(question, cursor)
