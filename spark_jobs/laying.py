@@ -182,7 +182,8 @@ def _rows_of_row_group(trial: pa.Table) -> int:
     sink = pa.BufferOutputStream()
     pq.write_table(trial, sink, compression="snappy", write_statistics=False)
     least, most = ROW_GROUP_ROWS
-    return max(least, min(most, ROW_GROUP_BYTES * max(1, trial.num_rows) // max(1, sink.tell())))
+    fitting: int = ROW_GROUP_BYTES * max(1, trial.num_rows) // max(1, sink.tell())
+    return max(least, min(most, fitting))
 
 
 def _stated(schema: pa.Schema) -> list[str]:

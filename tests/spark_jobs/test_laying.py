@@ -22,6 +22,7 @@ from api.files.counted import counting
 from api.files.follower import Follower
 from api.files.reader import TableReader
 from api.past import archive
+from api.past.cursor import Place
 from spark_jobs import laying, maintenance
 from spark_jobs.laying import lay
 from spark_jobs.maintenance import Maintenance
@@ -102,7 +103,7 @@ def test_a_question_about_one_group_reads_a_small_part_of_the_files(grown: Grown
     knowledge = archive.Knowledge(grown.batches)
     about = (CLUSTER, "group-1234")
     readers = {name: TableReader(grown.root, name) for name in ("health", "transitions")}
-    part = archive.HistoryPart(None, None, 100, True, archive.Place(grown.batches, ()))
+    part = archive.HistoryPart(None, None, 100, True, Place(grown.batches, ()))
     with counting() as first:
         assert len(archive.transitions(readers["transitions"], *about, part, None).rows) == BATCHES
         at_ms = NOW_MS + 12_000
