@@ -1,4 +1,4 @@
-"""Questions to `kardia serve` on one core while the tables grow, then about the past. Baseline: `/livez`, just as often.
+"""Questions to `kardia serve` on one core while the tables grow, then about the past. Baseline: `/livez`, as often.
 
 10,000 groups with 100,000 members, all sampled every 5 s as the observer does: 20,000 new rows of health a second, in
 one commit with one rebalance. The server has one core for itself; load and writer share the rest. A latency at a fixed

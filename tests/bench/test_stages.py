@@ -115,13 +115,23 @@ def test_lanes_alone_are_measured() -> None:
 
 def test_the_api_stage_asks_everything_and_is_answered(tmp_path: Path) -> None:
     results = {result.what: result for result in STAGES["api"](tmp_path, 0.01)}
-    for what in ("the present", "at an instant of the day before", "at a moment ago", "a day of history"):
+    for what in (
+        "the present at half of that rate",
+        "at an instant of the day before",
+        "at a moment ago",
+        "a day of history",
+    ):
         first = results[f"{what}, p50"]
         assert first.more["answers"] >= 15, first.more  # of 20: on a busy machine some may be given up
         times = [results[f"{what}, {at}"].value for at in ("p50", "p95", "p99", "longest")]
         assert times == sorted(times)
         assert all(results[f"{what}, {at}"].baseline is not None for at in ("p50", "p99"))
     assert {"group, p99", "members, p99", "member, p99", "list, p99"} <= results.keys()
+    answer, row = results["CPU of an answer"], results["CPU of a row folded in"]
+    assert answer.value > 0
+    assert row.value > 0
+    assert answer.more["kB each"] > 1
+    assert 0 < results["at an instant of the day before, read at most"].more["MB each"] < 2
     assert results["api, after the load"].value > 0
 
 
