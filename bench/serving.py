@@ -184,7 +184,9 @@ def api_stage(directory: Path, scale: float) -> list[Result]:
     return [
         Result("api", "CPU of an answer", answer_s * 1e3, "ms", target=CPU_MS, more={"kB each": kb} | fills),
         Result("api", "CPU of a row folded in", row_s * 1e6, "µs", more={"of a core": round(share, 2)}),
-        *_rows("api", "the present at half of that rate", half, base, None, {"of": size}),
+        *_rows(
+            "api", "the present at half of that rate", half, base, None, {"of": size, "asked for": f"{rate:,.0f}/s"}
+        ),
         Result("api", "the present at half of that rate, p99 of /livez", times, "times", target=LIVEZ_TIMES),
         *(
             Result("api", f"{kind}, p99", quantile(times_ms, 99), "ms", more={"p50": round(quantile(times_ms, 50), 1)})
