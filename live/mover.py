@@ -2,12 +2,14 @@
 
 Both engines and the collector must be stopped: the leases of tables, state, checkpoint and positions are held from the
 begin to the end, so that nothing is read or written meanwhile. To `local` the job reads the topic to its end first
-(`kardia stream --once`). What cannot be moved is refused with a sentence, and nothing is changed then.
+(`kardia stream --once`). Where `kardia live` reads the topic itself, collectors go on: each engine reads on where the
+other was. What cannot be moved is refused with a sentence, and nothing is changed then.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,26 +17,30 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from ingest.positions import Store
+from ingest.positions import Positions, Store
 from ingest.producer import ensure_topic
 from ingest.settings import Place
+from ingest.topic_id import UNKNOWN
 from kardia.events import DEFAULT_LANES
 from kardia.locations import Folder
 from kardia.locations import Store as ObjectStore
 from kardia.observe import ObserverSettings
+from kardia.observe.lanes import UnevenError
 from kardia.tables import LIVE_TABLES
 from live import left, moves
 from spark_jobs import archive, job, owner, preparing, relane, scratch, session, state_codec, stream, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, load, open_checkpoint
 from spark_jobs.disk import disk_named
-from spark_jobs.errors import CheckpointError
+from spark_jobs.errors import CheckpointError, TopicError
 from spark_jobs.jvm import java
 from spark_jobs.jvm.voice import Voice
 from spark_jobs.lane import Lane
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.lease import held
 from spark_jobs.owner import Engine
+from spark_jobs.preparing import ASK_AGAIN_S
 from spark_jobs.settings import StreamSettings
+from spark_jobs.topic import lanes_of
 from spark_jobs.writers import Reached, faults
 
 
@@ -43,6 +49,7 @@ class MoveSettings(StreamSettings):
     the job counts here as well."""
 
     positions: Place = Field(default=Path("kardia-positions"), description="directory of the collector's positions")
+    from_topic: bool = Field(default=False, description="`kardia live` reads the topic itself, as collectors go on")
     lanes: int = Field(default=DEFAULT_LANES, ge=1, le=1_000, description="partitions of the topic of events")
     state: Place | None = Field(default=None, description="directory of the state of `kardia live`; TABLES/_live")
 
@@ -90,15 +97,22 @@ def run(settings: MoveSettings, to: Engine, stop: Callable[[], bool], say: Calla
     if found == to:
         say(f"the tables in {places.tables} belong to `{owner.VERBS[to]}` already; nothing is moved")
         return
-    # Before anything else, and to the end: no collector sends to the topic meanwhile.
-    collector = Store(settings.positions)
-    try:
+    with ExitStack() as stack:
+        collector = None
+        if not (settings.from_topic if to == owner.LOCAL else _topic_of(places)):
+            # Before anything else, and to the end: no collector sends to the topic meanwhile.
+            collector = Store(settings.positions)
+            stack.callback(collector.close)
         if to == owner.SPARK:
             _to_spark(settings, places, collector, reached, say)
         else:
             _to_local(settings, places, collector, reached, stop, say)
-    finally:
-        collector.close()
+
+
+def _topic_of(places: Places) -> str:
+    """The topic that `kardia live` has read; empty: logs of this machine."""
+    found = load(places.state)
+    return "" if found is None else found.agreement.topic
 
 
 @contextmanager
@@ -119,23 +133,29 @@ def _alone(places: Places) -> Iterator[Store]:
 
 
 def _to_spark(
-    settings: MoveSettings, places: Places, collector: Store, reached: Reached, say: Callable[[str], None]
+    settings: MoveSettings, places: Places, collector: Store | None, reached: Reached, say: Callable[[str], None]
 ) -> None:
     with scratch.scratch() as temporary:
         client = preparing.client_of(settings, temporary).librdkafka
     with _alone(places) as beside:
         found = left.read(places.state, beside, places.tables, settings.cluster, settings.factory, reached)
-        lanes = settings.lanes
-        if lanes != len(found.lanes):
-            regrouped = relane.in_number(found.lanes, lanes, settings.factory, settings.topic, settings.cluster)
-            found = found._replace(lanes=regrouped)
-        ensure_topic(settings.bootstrap_server, settings.topic, lanes, client)
-        topic = moves.NewTopic(
-            settings.topic,
-            topic_loss.id_of(settings.bootstrap_server, settings.topic, client),
-            topic_loss.ends_of(settings.bootstrap_server, settings.topic, lanes, client),
-        )
+        if collector is None:
+            topic = _read_on(found, settings, client)
+        else:
+            lanes = _lanes_of(settings, client)
+            found = found._replace(lanes=_in_number(found.lanes, lanes, settings))
+            ensure_topic(settings.bootstrap_server, settings.topic, lanes, client)
+            id_now = topic_loss.id_of(settings.bootstrap_server, settings.topic, client)
+            topic = moves.Topic(settings.topic, id_now, _ends(settings, lanes, client))
         made = moves.to_spark(found, topic, places.checkpoint, collector, places.tables, reached)
+        lanes = len(found.lanes)
+    if collector is None:
+        say(
+            f"the tables in {places.tables} belong to `kardia stream` from batch {made.first_batch} on: {lanes} lanes, "
+            f"which go on in {settings.topic} where they were. Next: `kardia stream --checkpoint "
+            f"{settings.checkpoint}`, `kardia serve`"
+        )
+        return
     say(
         f"the tables in {places.tables} belong to `kardia stream` from batch {made.first_batch} on: {lanes} lanes, "
         f"which go on in {settings.topic}. Next: `kardia collect --positions {settings.positions}` on the same logs, "
@@ -143,10 +163,61 @@ def _to_spark(
     )
 
 
+def _lanes_of(settings: MoveSettings, client: dict[str, str]) -> int:
+    """Partitions of the topic; of one that is not there yet, as many as it will be made with."""
+    try:
+        return lanes_of(settings.bootstrap_server, settings.topic, client)
+    except TopicError:
+        return settings.lanes  # whatever else it may be, making the topic meets it as well
+
+
+def _in_number(lanes: list[Lane], number: int, settings: MoveSettings) -> list[Lane]:
+    """The lanes in the number of those of the topic."""
+    if len(lanes) == number:
+        return lanes
+    try:
+        return relane.in_number(lanes, number, settings.factory, settings.topic, settings.cluster)
+    except UnevenError as error:
+        raise CheckpointError(
+            f"the lanes do not stand at one point: {error}",
+            str(settings.tables),
+            "lanes that have each read the same of every log",
+            "start `kardia live` again, let it run for a minute, stop it in order, and come back; nothing was moved",
+        ) from None
+
+
+def _read_on(found: left.Left, settings: MoveSettings, client: dict[str, str]) -> moves.Topic:
+    """The topic that the lanes have read, from where they are."""
+    topic, known = found.generation.agreement.topic, found.kept.positions.topic_id
+    now = topic_loss.id_of(settings.bootstrap_server, topic, client)
+    if topic != settings.topic or (UNKNOWN not in (known, now) and known != now):
+        raise CheckpointError(
+            f"the lanes have read {topic}"
+            + (f", not {settings.topic}" if topic != settings.topic else ", which was deleted and made again since"),
+            f"{settings.topic} at {settings.bootstrap_server}",
+            "the topic that `kardia live` has read",
+            "name it with --topic; where it was made again, start `kardia live` once more, stop it, and come back",
+        )
+    begins_at = {lane.lane: lane.next_offset for lane in found.lanes if lane.next_offset >= 0}
+    return moves.Topic(topic, now or known, begins_at)
+
+
+def _ends(settings: MoveSettings, lanes: int, client: dict[str, str]) -> dict[int, int]:
+    """Where the topic ends. One that was just made has no leaders for a moment."""
+    deadline_s = time.monotonic() + settings.wait_s
+    while True:
+        try:
+            return topic_loss.ends_of(settings.bootstrap_server, settings.topic, lanes, client)
+        except TopicError:
+            if time.monotonic() >= deadline_s:
+                raise
+        time.sleep(ASK_AGAIN_S)
+
+
 def _to_local(
     settings: MoveSettings,
     places: Places,
-    collector: Store,
+    collector: Store | None,
     reached: Reached,
     stop: Callable[[], bool],
     say: Callable[[str], None],
@@ -168,8 +239,8 @@ def _to_local(
                     "stop all its collectors, also those of other hosts, and come back; nothing was moved",
                 )
             checkpoint = _checkpoints(settings)[stream.NAME]
-            kept = moves.collected(collector)
-            if not kept.positions.number and checkpoint.read_offsets():
+            kept = left.Kept(Positions(), [], None) if collector is None else moves.collected(collector)
+            if collector is not None and not kept.positions.number and checkpoint.read_offsets():
                 raise CheckpointError(
                     "there are no positions of a collector: the logs would be read from their beginning",
                     str(settings.positions),
@@ -180,7 +251,7 @@ def _to_local(
             batch = checkpoint.generation.first_batch + (checkpoint.committed() or 0)
             reached("lanes:read", batch)
             found = left.Left(checkpoint.generation, batch, lanes, kept)
-            made = moves.to_local(found, places.state, beside, places.tables, reached)
+            made = moves.to_local(found, places.state, beside, places.tables, reached, reads_topic=collector is None)
     say(
         f"the tables in {places.tables} belong to `kardia live` from batch {made.first_batch} on, with all "
         f"{len(lanes)} lanes and the positions. Next: `kardia live --tables {places.tables}` on the same logs"
@@ -208,13 +279,15 @@ def _checkpoints(settings: MoveSettings) -> dict[str, Checkpoint]:
 
 
 def _unread(settings: MoveSettings, client: dict[str, str]) -> str:
-    """What the job has not done yet, in words; empty: all that is in the topic is in the tables."""
+    """What the job has not done yet, in words; empty: all that is in the topic is in the tables, or will be read."""
     opened = _checkpoints(settings)
     lanes = opened[stream.NAME].generation.agreement.lanes
     known = opened[stream.NAME].generation.topic_id
     now = topic_loss.id_of(settings.bootstrap_server, settings.topic, client)
     if known and now and known != now:
         return f"{settings.topic} was deleted and made again since it was read"
+    if settings.from_topic:
+        return relane.unread(opened[stream.NAME], {}, settings.tables)  # what is in the topic is read from there
     ends = topic_loss.ends_of(settings.bootstrap_server, settings.topic, lanes, client)
     wanted = (stream.NAME, archive.NAME) if settings.archive else (stream.NAME,)
     said = (relane.unread(opened[name], ends, settings.tables) for name in wanted if name in opened)

@@ -38,19 +38,20 @@ from spark_jobs.writers.tables import highest_batch
 TOKEN_BYTES = 16
 
 
-class NewTopic(NamedTuple):
+class Topic(NamedTuple):
     """The topic that the job will read."""
 
     name: str
     topic_id: str
-    ends: dict[int, int]
-    """Where each partition ends, that is: where the job begins."""
+    begins_at: dict[int, int]
+    """Where it begins in each partition: at the end; of a topic that the lanes have read, where they are."""
 
 
 def to_spark(
-    left: Left, topic: NewTopic, place: Folder, collector: Store, tables: Path, reached: Reached
+    left: Left, topic: Topic, place: Folder, collector: Store | None, tables: Path, reached: Reached
 ) -> Generation:
-    """Steps 2 to 5. `place`: the folder of the job's checkpoint; `collector`: where a collector keeps its positions."""
+    """Steps 2 to 5. `place`: the folder of the job's checkpoint; `collector`: where a collector keeps its positions;
+    None: the lanes have read the topic, and its collectors have positions of their own."""
     kept, lanes, batch, cluster = left.kept, left.lanes, left.batch, left.generation.agreement.cluster
     directory = place / stream.NAME
     found = checkpoint.load(directory)
@@ -58,8 +59,9 @@ def to_spark(
         check_cluster(found.agreement.cluster, cluster, directory)
     _name(tables, owner.LOCAL, batch)
     reached("positions:before", batch)
-    _save(collector, kept, topic.topic_id)
-    collector.save(kept.positions)
+    if collector is not None:
+        _save(collector, kept, topic.topic_id)
+        collector.save(kept.positions)
     reached("positions:written", batch)
     made = Generation(
         checkpoint.VERSION,
@@ -67,12 +69,13 @@ def to_spark(
         _next(tables, batch),
         Agreement(stream.NAME, cluster, topic.name, len(lanes)),
         state_codec.VERSION,
-        before=Before(left.generation.name, topic.name, len(lanes), topic.ends),
+        before=Before(left.generation.name, topic.name, len(lanes), topic.begins_at),
         topic_id=topic.topic_id,
-        begins_at=topic.ends,
+        begins_at=topic.begins_at,
     )
     for lane in lanes:
-        lane.next_offset = topic.ends[lane.lane]
+        if collector is not None:
+            lane.next_offset = topic.begins_at[lane.lane]
         seeds.write(seeds_of(directory, made.name), lane.lane, lane.save())
     reached("lanes:written", batch)
     checkpoint.save(directory, made)
@@ -80,8 +83,12 @@ def to_spark(
     return made
 
 
-def to_local(left: Left, folder: Path, beside: Store, tables: Path, reached: Reached) -> Generation:
-    """The same the other way. `folder`: where `kardia live` keeps its state; `beside`: its folder of positions."""
+def to_local(
+    left: Left, folder: Path, beside: Store, tables: Path, reached: Reached, *, reads_topic: bool = False
+) -> Generation:
+    """The same the other way. `folder`: where `kardia live` keeps its state; `beside`: its folder of positions.
+    `reads_topic`: it goes on in the topic itself."""
+    topic, topic_id = (left.generation.agreement.topic, left.generation.topic_id) if reads_topic else ("", UNKNOWN)
     kept, lanes, batch, cluster = left.kept, left.lanes, left.batch, left.generation.agreement.cluster
     found = checkpoint.load(folder)
     if found is not None:
@@ -90,15 +97,15 @@ def to_local(left: Left, folder: Path, beside: Store, tables: Path, reached: Rea
     for old in {path.parent for path in folder.glob("*/batch-*")}:
         shutil.rmtree(old)  # of a time before, or of a move that was cut off
     reached("positions:before", batch)
-    _save(beside, kept, UNKNOWN)  # the positions themselves are in the batch
+    _save(beside, kept, topic_id)  # the positions themselves are in the batch
     reached("positions:written", batch)
     made = Generation(
         checkpoint.VERSION,
         secrets.token_hex(4),
         _next(tables, batch),
-        Agreement(QUERY, cluster, "", len(lanes)),
+        Agreement(QUERY, cluster, topic, len(lanes)),
         state_codec.VERSION,
-        before=Before(left.generation.name, "", len(lanes), {lane.lane: lane.next_offset for lane in lanes}),
+        before=Before(left.generation.name, topic, len(lanes), {lane.lane: lane.next_offset for lane in lanes}),
     )
     bases = {lane.lane: _base(lane) for lane in lanes}
     BatchFiles(folder / made.name).write(Batch(made.first_batch, -1, kept.positions, bases, {}, []))

@@ -19,7 +19,7 @@ import kardia
 from spark_jobs import cluster, scratch
 from spark_jobs.errors import StoppedError
 from spark_jobs.jvm import classes
-from spark_jobs.jvm.private_pyspark import accumulator_server, jvm_process
+from spark_jobs.jvm.private_pyspark import accumulator_server, forget_jvm, jvm_process
 
 if TYPE_CHECKING:
     from socketserver import BaseServer
@@ -190,7 +190,8 @@ after a kill at any step."""
 
 
 def end_session(spark: SparkSession) -> None:
-    """End the JVM: in order if it is quick, else at once. When this returns nothing of it writes any more."""
+    """End the JVM: in order if it is quick, else at once. When this returns nothing of it writes any more, and another
+    session may be started."""
     jvm = jvm_process(spark)
     stopping = threading.Thread(target=_stop, args=(spark,), daemon=True)
     stopping.start()
@@ -198,6 +199,8 @@ def end_session(spark: SparkSession) -> None:
     if jvm is not None:
         jvm.kill()
         jvm.wait()
+        stopping.join(STOP_S)  # what it waited for has gone
+        forget_jvm()
 
 
 def ended_by_itself(spark: SparkSession) -> int | None:

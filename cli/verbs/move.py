@@ -35,6 +35,12 @@ def move(
         Path | None,
         typer.Option("--state", help="Folder of the state of `kardia live`. Default: TABLES/_live.", **PLACE),
     ] = None,
+    from_topic: Annotated[
+        bool | None,
+        typer.Option(
+            "--from-topic", help="To local: `kardia live --from-topic` goes on in the topic, and collectors go on."
+        ),
+    ] = None,
     client_config: Annotated[
         Path | None,
         typer.Option(

@@ -26,6 +26,16 @@ def jvm_process(spark: SparkSession) -> Popen[bytes] | None:
     return process
 
 
+def forget_jvm() -> None:
+    """Let the next session of this process start a JVM of its own. PySpark goes on with the one it has started once,
+    although that was ended."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
 def accumulator_server(spark: SparkSession) -> BaseServer | None:
     """The server in this process to which Spark's tasks send their counts; it prints a trace if the JVM goes."""
     server: BaseServer | None = spark.sparkContext._accumulatorServer

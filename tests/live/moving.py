@@ -98,7 +98,7 @@ class Outgrown:
             found = left.read(folder, beside, tables, CLUSTER, self.factory, reached)
             if self.lanes != len(found.lanes):
                 found = found._replace(lanes=relane.in_number(found.lanes, self.lanes, self.factory, TOPIC, CLUSTER))
-            topic = moves.NewTopic(TOPIC, "id", self.kept_topic.ends)
+            topic = moves.Topic(TOPIC, "id", self.kept_topic.ends)
             moves.to_spark(found, topic, self.checkpoint, collector, tables, reached)
         self.stores, self.batch = {}, self._generation().generation.first_batch - 1
 

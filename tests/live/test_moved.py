@@ -10,12 +10,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from demo.broker import Broker
 from ingest.ports import Topic
+from ingest.positions import Store
 from ingest.producer import KafkaTopic
 from live.files import BatchFiles
 from spark_jobs import checkpoint, owner, stream
@@ -23,8 +25,9 @@ from spark_jobs.writers.faults import VARIABLE
 from tests.live.living import CLUSTER
 from tests.live.moving import Outgrown
 from tests.live.test_moves import STORY, begun, same
-from tests.live.test_same_rows import FACTORY, lived
-from tests.spark_jobs.support import ROOT, rows
+from tests.live.test_same_rows import FACTORY, by_the_job, facts_in, lived
+from tests.live.test_topic import Reading, as_sent, ends_of, gaps_in, sent
+from tests.spark_jobs.support import LANES, ROOT, produce, rows
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +35,24 @@ TOPIC = "kardia.moved"
 
 ENVIRONMENT = {"KARDIA_STREAM_MAX_RECORDS": "200", "KARDIA_STREAM_JOURNAL_BYTES": "4000"}
 """Several batches, bases and journals."""
+
+
+def ran(
+    kafka: Broker, topic: str, tables: Path, checkpoint: Path, words: Sequence[str], fault: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """A verb on some tables, to its end."""
+    places = ("--tables", str(tables), "--checkpoint", str(checkpoint), "--cluster", CLUSTER)
+    command = (*words, "--bootstrap-server", kafka.bootstrap, "--topic", topic, *places)
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE} | ENVIRONMENT
+    return subprocess.run(
+        [sys.executable, "-m", "cli.main", *command],
+        cwd=ROOT,
+        env=environment | ({VARIABLE: fault} if fault else {}),
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
 
 
 class InEarnest(Outgrown):
@@ -48,18 +69,7 @@ class InEarnest(Outgrown):
 
     def ran(self, *words: str, fault: str = "") -> subprocess.CompletedProcess[str]:
         """A verb on these tables, to its end."""
-        places = ("--tables", str(self.settings.tables), "--checkpoint", str(self.checkpoint), "--cluster", CLUSTER)
-        command = (*words, "--bootstrap-server", self.kafka.bootstrap, "--topic", TOPIC, *places)
-        environment = {name: value for name, value in os.environ.items() if name != VARIABLE} | ENVIRONMENT
-        return subprocess.run(
-            [sys.executable, "-m", "cli.main", *command],
-            cwd=ROOT,
-            env=environment | ({VARIABLE: fault} if fault else {}),
-            capture_output=True,
-            text=True,
-            timeout=500,
-            check=False,
-        )
+        return ran(self.kafka, TOPIC, self.settings.tables, self.checkpoint, words, fault)
 
     def done(self, *words: str) -> str:
         ended = self.ran(*words)
@@ -111,6 +121,7 @@ def test_a_story_is_told_by_both(kafka: Broker, tmp_path: Path) -> None:
     told.done("stream", "--once")
     told.killed(*told.move("local"), fault=f"lanes:written@{told.last_batch}")
     assert owner.engine_of(told.settings.tables) == owner.SPARK
+    told.collect(60)
     assert "belong to `kardia live` from batch" in told.done(*told.move("local"))
     refused = told.ran("stream", "--once", "--new-generation")
     assert refused.returncode == 2
@@ -120,3 +131,37 @@ def test_a_story_is_told_by_both(kafka: Broker, tmp_path: Path) -> None:
         told.living.to_the_end(running)
     same(told, undisturbed, killed=True)
     assert rows(told.settings.tables, "events"), "what the job archived is still there"
+
+
+def test_who_reads_a_topic_reads_on_and_collectors_go_on(kafka: Broker, tmp_path: Path) -> None:
+    """Records that nobody had read at a move are read after it, and a collector holds its positions all the while."""
+    topic = "live.moved"
+    first, second, third, last = (sent(begin, end) for begin, end in ((0, 8), (8, 15), (15, 22), (22, None)))
+    kafka.create_topic(topic, LANES)
+    produce(kafka.bootstrap, topic, first)
+    reading = Reading(kafka, tmp_path, topic)
+    tables, checkpoint = reading.settings.tables, tmp_path / "checkpoint"
+    reading.read(ends_of(first))
+    positions = Store(tmp_path / "positions")
+
+    def done(*words: str) -> None:
+        ended = ran(kafka, topic, tables, checkpoint, words)
+        assert ended.returncode == 0, ended.stderr[-3_000:]
+
+    produce(kafka.bootstrap, topic, second)
+    there = ("move", "--to", "spark", "--positions", str(positions.directory))
+    other = ran(kafka, "live.another", tables, checkpoint, there)
+    assert other.returncode == 2
+    assert "the lanes have read live.moved, not live.another" in other.stderr
+    done(*there)
+    done("stream", "--once")
+    produce(kafka.bootstrap, topic, third)
+    done("move", "--to", "local", "--from-topic", "--positions", str(positions.directory))
+    produce(kafka.bootstrap, topic, last)
+    everything = [*first, *second, *third, *last]
+    reading.read(ends_of(everything))
+    positions.close()
+    assert not list(positions.directory.glob("positions*")), "those of a collector are its own"
+    assert facts_in(tables) == by_the_job(as_sent(everything), 7)
+    assert gaps_in(tables) == {}
+    assert reading.said == []
