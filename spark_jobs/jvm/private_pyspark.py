@@ -17,6 +17,11 @@ CHECKED_ON = "4.2.0"
 """Version of the package pyspark."""
 
 
+OF_CONTEXT = ("_gateway", "_jvm", "_active_spark_context")
+OF_SESSION = ("_instantiatedSession", "_activeSession")
+"""What the classes of PySpark keep of a JVM and its session."""
+
+
 def jvm_process(spark: SparkSession) -> Popen[bytes] | None:
     """The JVM that this process has started; None if it was there before, as under spark-submit.
 
@@ -32,8 +37,9 @@ def forget_jvm() -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    for holder, names in ((SparkContext, OF_CONTEXT), (SparkSession, OF_SESSION)):
+        for name in names:
+            setattr(holder, name, None)
 
 
 def accumulator_server(spark: SparkSession) -> BaseServer | None:

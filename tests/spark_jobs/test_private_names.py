@@ -64,6 +64,17 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.mark.slow
+def test_pyspark_keeps_its_jvm_where_it_is_forgotten(spark: SparkSession) -> None:
+    for holder, names in (
+        (type(spark.sparkContext), private_pyspark.OF_CONTEXT),
+        (type(spark), private_pyspark.OF_SESSION),
+    ):
+        for name in names:
+            kept = given("pyspark", f"{holder.__name__}.{name}", lambda holder=holder, name=name: getattr(holder, name))  # type: ignore[misc]
+            assert kept is not None, broken("pyspark", f"{holder.__name__}.{name}", "None")
+
+
+@pytest.mark.slow
 def test_pyspark_gives_the_process_the_server_and_the_java_side(spark: SparkSession) -> None:
     process = given("pyspark", "the process of the JVM", lambda: private_pyspark.jvm_process(spark))
     assert process is not None, broken("pyspark", "the process of the JVM", "None")
@@ -132,6 +143,7 @@ KNOWN = {
     "_UNKNOWN_PARTITION": "the same",
     "_UNKNOWN_TOPIC": "the same",
     "_NOENT": "the same",
+    "_AUTO_OFFSET_RESET": "the same",
     "_FATAL": "the same",
     "_collector_to_names": "of prometheus-client: a script for a page of the reference, part of no run",
 }
