@@ -24,6 +24,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from kardia.observe.careful import REASON as NOT_APPLIED
+from kardia.tables import PROGRESS
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.disk import disk_error, refusal
 from spark_jobs.errors import (
@@ -41,7 +42,7 @@ from spark_jobs.lane import FOREIGN
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import EVENTS_TAKEN, FILES_FORGOTTEN, LANES_READ, merge, take_counts, take_spent
 from spark_jobs.processor import LaneProcessor, stepped
-from spark_jobs.schemas import to_tables
+from spark_jobs.schemas import to_arrow, to_tables
 from spark_jobs.stages import Laps, Spent, add, rows_of
 from spark_jobs.state_codec import damaged
 from spark_jobs.writers import TableWriter
@@ -103,6 +104,8 @@ class Sink:
             counts, spent = take_counts(rows), take_spent(rows)
             laps.end("merge")
             tables = to_tables(rows, batch_id)
+            # A batch of no records, as the first one is of a topic that has none yet, is to be found in the tables too.
+            tables.setdefault(PROGRESS.name, to_arrow(PROGRESS, (), batch_id))
             laps.end("rows")
             self._writer.write(batch_id, tables)
             laps.end("write")

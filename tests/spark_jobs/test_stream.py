@@ -27,7 +27,7 @@ from deltalake import DeltaTable
 from demo.broker import Broker
 from demo.ports import free_ports
 from ingest.offline import tick
-from ingest.wire import CLUSTER_HEADER, MAX_BYTES, encode_batch
+from ingest.wire import CLUSTER_HEADER, MAX_BYTES, decode_batch, encode_batch
 from kardia.events import Event, Kind, event_id, lane_of, shard_of
 from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES, TABLES
@@ -35,6 +35,7 @@ from spark_jobs.journal import MIN_BYTES
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
+from supervise import process
 from tests.spark_jobs.support import (
     CLUSTER,
     HEADERS,
@@ -58,6 +59,7 @@ pytestmark = pytest.mark.slow
 TOPIC = "kardia.events"
 LARGE = "127.0.0.1:9092/request/large"
 EACH = 300
+START_TIMEOUT_S = 240.0
 TABLE_NAMES = tuple(TABLES)
 SOME_STEPS = (
     "transitions:before",
@@ -276,6 +278,26 @@ def test_a_live_job_archives_what_comes_refuses_a_second_one_and_stops_in_order(
     psutil.wait_procs(children, 10)
     assert not [child for child in children if child.is_running()]
     assert [path.name for path in tmp_path.iterdir()] == [HOME.name]
+
+
+def test_killed_before_the_first_record_it_starts_again(kafka: Broker, tmp_path: Path) -> None:
+    """Spark's first batch is empty then, and committed: the tables have it all the same."""
+    topic = "empty.at.first"
+    kafka.create_topic(topic, LANES)
+    job = subprocess.Popen(stream_command(kafka.bootstrap, topic, tmp_path), cwd=ROOT, stderr=subprocess.DEVNULL)
+    try:
+        process.until(lambda: any((tmp_path / "checkpoint").glob("live/*/commits/0")), START_TIMEOUT_S, lambda: topic)
+    finally:
+        job.kill()
+        job.wait()
+    messages = story_messages(end=10)
+    produce(kafka.bootstrap, topic, messages)
+    done = run_stream(stream_command(kafka.bootstrap, topic, tmp_path, "--once"))
+    assert done.returncode == 0, done.stderr[-3_000:]
+    events = [event for _, value, _ in messages for event in decode_batch(value or b"")]
+    told = rows(tmp_path / "tables", "progress")
+    assert sum(row["events"] for row in told) == sum(event.kind < Kind.TICK for event in events) > 0
+    assert sum(row["gaps"] for row in told) == 0
 
 
 def test_foreign_records_are_rejected_and_lost_ones_stop_the_job(kafka: Broker, tmp_path: Path) -> None:
