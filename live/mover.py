@@ -24,7 +24,6 @@ from ingest.topic_id import UNKNOWN
 from kardia.events import DEFAULT_LANES
 from kardia.locations import Folder
 from kardia.locations import Store as ObjectStore
-from kardia.observe import ObserverSettings
 from kardia.observe.lanes import UnevenError
 from kardia.tables import LIVE_TABLES
 from live import left, moves
@@ -56,15 +55,7 @@ class MoveSettings(StreamSettings):
     @property
     def factory(self) -> ObserverFactory:
         """What reads the lanes."""
-        return ObserverFactory(
-            ObserverSettings(
-                cluster_id=self.cluster,
-                kafka_version=self.kafka_version,
-                consumer_session_ms=self.consumer_session_ms,
-                share_session_ms=self.share_session_ms,
-                streams_session_ms=self.streams_session_ms,
-            )
-        )
+        return ObserverFactory(self.observer)
 
 
 class Places(NamedTuple):

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from ingest.errors import SettingsError
 from ingest.settings import Place, ReadSettings
-from kardia.keeping import Keep, keep_of
-from kardia.observe import ObserverSettings
 from spark_jobs import owner
+from spark_jobs.settings import LaneSettings
 
 STATE = owner.STATE
 """Below the tables, unless another place is given. Delta has no table of such a name."""
 
 
-class LiveSettings(ReadSettings):
+class LiveSettings(ReadSettings, LaneSettings):
     """What is read, as a collector is told it, and what becomes of it."""
 
     model_config = SettingsConfigDict(env_prefix="KARDIA_LIVE_", frozen=True, extra="forbid")
@@ -32,17 +31,6 @@ class LiveSettings(ReadSettings):
     )
     events_bootstrap_server: str = Field(default="", description="brokers of that topic")
     events_client_config: Place | None = Field(default=None, description="properties file for clients of these brokers")
-    kafka_version: str = Field(default="", description="release of the brokers; empty: recognised from the lines")
-    consumer_session_ms: int = Field(
-        default=-1, ge=-1, description="group.consumer.session.timeout.ms of the brokers; -1: not known"
-    )
-    share_session_ms: int = Field(
-        default=-1, ge=-1, description="group.share.session.timeout.ms of the brokers; -1: not known"
-    )
-    streams_session_ms: int = Field(
-        default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
-    )
-    keep: str = Field(default="", description="how long rows are kept, as health=7d,history=30d; kardia/keeping.py")
 
     def check(self) -> None:
         """Rules between the fields; raises `SettingsError` with what to do."""
@@ -67,25 +55,3 @@ class LiveSettings(ReadSettings):
     def folder(self) -> Path:
         """Where that is."""
         return self.state or self.tables / STATE
-
-    @property
-    def kept(self) -> Keep:
-        """How long rows are kept."""
-        return keep_of(self.keep)
-
-    @property
-    def observer(self) -> ObserverSettings:
-        """What the lanes are told."""
-        return ObserverSettings(
-            cluster_id=self.cluster,
-            kafka_version=self.kafka_version,
-            consumer_session_ms=self.consumer_session_ms,
-            share_session_ms=self.share_session_ms,
-            streams_session_ms=self.streams_session_ms,
-        )
-
-    @field_validator("keep")
-    @classmethod
-    def _ages(cls, text: str) -> str:
-        keep_of(text)
-        return text

@@ -19,7 +19,6 @@ from deltalake.exceptions import DeltaError
 
 from ingest.topic_id import UNKNOWN
 from kardia.locations import Store
-from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs import (
     archive,
@@ -76,15 +75,7 @@ def run(
     """Run until `stop` says so; raises a `JobError` for everything that prevents it from going on."""
     cluster.check(settings.master, settings.executors)
     of_spark = cluster.given(settings.conf)
-    factory = factory or ObserverFactory(
-        ObserverSettings(
-            cluster_id=settings.cluster,
-            kafka_version=settings.kafka_version,
-            consumer_session_ms=settings.consumer_session_ms,
-            share_session_ms=settings.share_session_ms,
-            streams_session_ms=settings.streams_session_ms,
-        )
-    )
+    factory = factory or ObserverFactory(settings.observer)
     with ExitStack() as stack:
         roles = {settings.checkpoint: "run on this checkpoint", settings.tables: "writer of these tables"}
         leases: list[StoreLease] = []

@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from ingest.settings import Place
 from kardia.keeping import Keep, keep_of
 from kardia.locations import Folder, checked_folder
+from kardia.observe import ObserverSettings
 from spark_jobs.journal import MIN_BYTES
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 
@@ -18,16 +19,9 @@ TablesPlace = Annotated[Folder, BeforeValidator(checked_folder)]
 """A path of this machine or `file://`, or `s3://`; another scheme is refused."""
 
 
-class StreamSettings(BaseSettings):
-    """What `kardia stream` is told."""
+class LaneSettings(BaseSettings):
+    """What whoever steps lanes is told: of the brokers, and of what to keep."""
 
-    model_config = SettingsConfigDict(env_prefix="KARDIA_STREAM_", frozen=True, extra="forbid")
-
-    bootstrap_server: str = Field(min_length=1, description="brokers of the topic of events")
-    client_config: Place | None = Field(default=None, description="properties file for clients of these brokers")
-    topic: str = Field(default="kardia.events", min_length=1, max_length=249)
-    tables: TablesPlace = Field(description="directory of the Delta tables")
-    checkpoint: TablesPlace = Field(description="folder of the checkpoint")
     cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
     kafka_version: str = Field(default="", description="release of the brokers; empty: recognised from the lines")
     consumer_session_ms: int = Field(
@@ -39,6 +33,41 @@ class StreamSettings(BaseSettings):
     streams_session_ms: int = Field(
         default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
     )
+    keep: str = Field(default="", description="how long rows are kept, as health=7d,history=30d; kardia/keeping.py")
+
+    @property
+    def kept(self) -> Keep:
+        """How long rows are kept."""
+        return keep_of(self.keep)
+
+    @property
+    def observer(self) -> ObserverSettings:
+        """What the lanes are told."""
+        return ObserverSettings(
+            cluster_id=self.cluster,
+            kafka_version=self.kafka_version,
+            consumer_session_ms=self.consumer_session_ms,
+            share_session_ms=self.share_session_ms,
+            streams_session_ms=self.streams_session_ms,
+        )
+
+    @field_validator("keep")
+    @classmethod
+    def _ages(cls, text: str) -> str:
+        keep_of(text)
+        return text
+
+
+class StreamSettings(LaneSettings):
+    """What `kardia stream` is told."""
+
+    model_config = SettingsConfigDict(env_prefix="KARDIA_STREAM_", frozen=True, extra="forbid")
+
+    bootstrap_server: str = Field(min_length=1, description="brokers of the topic of events")
+    client_config: Place | None = Field(default=None, description="properties file for clients of these brokers")
+    topic: str = Field(default="kardia.events", min_length=1, max_length=249)
+    tables: TablesPlace = Field(description="directory of the Delta tables")
+    checkpoint: TablesPlace = Field(description="folder of the checkpoint")
     master: str = Field(default="local[3]", min_length=1, description="Spark master")
     executors: Place | None = Field(
         default=None, description="archive for the executors of a cluster, of `python -m spark_jobs.pack`"
@@ -55,7 +84,6 @@ class StreamSettings(BaseSettings):
         default=MAX_RECORDS_PER_ARCHIVE_BATCH, ge=1, description="the same for the events table"
     )
     archive_every_s: float = Field(default=120.0, ge=0, le=86_400, description="time between two runs of the archive")
-    keep: str = Field(default="", description="how long rows are kept, as health=7d,history=30d; kardia/keeping.py")
     metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback; 0: none")
     java_options: str | None = Field(default=None, description="options of the driver's JVM instead of the chosen ones")
     new_generation: bool = Field(default=False, description="begin anew at the topic's beginning")
@@ -67,20 +95,9 @@ class StreamSettings(BaseSettings):
     wait_s: float = Field(default=60.0, ge=0, le=3_600, description="how long to wait for broker and topic")
 
     @property
-    def kept(self) -> Keep:
-        """How long rows are kept."""
-        return keep_of(self.keep)
-
-    @property
     def spark_writes(self) -> bool:
         """Whether Spark writes a table itself."""
         return self.archive or self.writer == "delta-spark"
-
-    @field_validator("keep")
-    @classmethod
-    def _ages(cls, text: str) -> str:
-        keep_of(text)
-        return text
 
     @field_validator("tables", "checkpoint")
     @classmethod

@@ -8,17 +8,14 @@ from typing import Annotated
 import typer
 
 from cli.options import PLACE
+from cli.running import sayer
+from cli.shared import ClientConfig
 
 
 def capture(
     bootstrap_server: Annotated[str, typer.Option("--bootstrap-server", help="Brokers of the cluster: HOST:PORT,…")],
     out: Annotated[Path, typer.Option("--out", help="File to write; compressed when its name ends in .gz.", **PLACE)],
-    client_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--client-config", help="Properties file (security), in the names of librdkafka or of Java.", **PLACE
-        ),
-    ] = None,
+    client_config: ClientConfig = None,
     admin: Annotated[
         bool, typer.Option("--admin", help="Sample groups by the admin API instead, until Ctrl-C or --for-s.")
     ] = False,
@@ -79,11 +76,7 @@ def _sample(bootstrap_server: str, out: Path, client_config: Path | None, every_
     def ended() -> bool:
         return stopped.wait(min(0.2, max(0.0, end_s - time.monotonic()))) or time.monotonic() >= end_s
 
-    def say(text: str) -> None:
-        typer.echo(
-            "capture: " + "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text), err=True
-        )
-
+    say = sayer("capture")
     try:
         written = capture_samples(bootstrap_server, out, client_settings(client_config), every_s, ended, say)
     except IngestError as error:

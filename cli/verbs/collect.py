@@ -8,6 +8,25 @@ from typing import Annotated, Any
 import typer
 
 from cli.options import PLACE, SeveralValues, problems
+from cli.running import ordered_end, sayer
+from cli.shared import (
+    Admin,
+    AdminEveryS,
+    Broker,
+    Cluster,
+    EndsEveryS,
+    EventsTopic,
+    LogPattern,
+    LogTimezone,
+    MetricsPort,
+    ObservedBrokers,
+    ObservedClientConfig,
+    Offsets,
+    OffsetsPartitions,
+    RequestLog,
+    RotateWaitS,
+    ServerLog,
+)
 
 
 class CollectCommand(SeveralValues):
@@ -24,85 +43,38 @@ thousands at a time and have none; as it is set by default, such walks took a si
 
 
 def collect(
-    request_log: Annotated[
-        list[str] | None,
-        typer.Option("--request-log", help="Request logs to follow, or patterns; may be given several times."),
-    ] = None,
-    server_log: Annotated[
-        list[str] | None,
-        typer.Option("--server-log", help="server.log files to follow, or patterns; may be given several times."),
-    ] = None,
-    bootstrap_server: Annotated[
-        str | None, typer.Option("--bootstrap-server", help="Brokers of the observed cluster: HOST:PORT,…")
-    ] = None,
-    offsets: Annotated[
-        bool | None, typer.Option("--offsets/--no-offsets", help="Read __consumer_offsets of the observed cluster.")
-    ] = None,
-    admin: Annotated[
-        bool | None,
-        typer.Option("--admin/--no-admin", help="Sample groups by the admin API; needs nothing on a broker."),
-    ] = None,
-    admin_every_s: Annotated[
-        float | None, typer.Option("--admin-every-s", help="Seconds from one sample to the next. Default: 10.")
-    ] = None,
-    ends_every_s: Annotated[
-        float | None,
-        typer.Option(
-            "--ends-every-s",
-            help="Ask so often, in seconds, where the partitions end that groups read; 0: never. Default: 5.",
-        ),
-    ] = None,
-    offsets_partitions: Annotated[
-        int | None,
-        typer.Option("--offsets-partitions", help="Partitions of __consumer_offsets when the cluster cannot be asked."),
-    ] = None,
+    request_log: RequestLog = None,
+    server_log: ServerLog = None,
+    bootstrap_server: ObservedBrokers = None,
+    offsets: Offsets = None,
+    admin: Admin = None,
+    admin_every_s: AdminEveryS = None,
+    ends_every_s: EndsEveryS = None,
+    offsets_partitions: OffsetsPartitions = None,
     events_bootstrap_server: Annotated[
         str | None,
         typer.Option("--events-bootstrap-server", help="Brokers of the topic of events; the observed ones by default."),
     ] = None,
-    client_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--client-config",
-            help="Properties file (security) for the observed cluster, in the names of librdkafka or Java.",
-            **PLACE,
-        ),
-    ] = None,
+    client_config: ObservedClientConfig = None,
     events_client_config: Annotated[
         Path | None,
         typer.Option(
             "--events-client-config", help="The same for the topic of events, when it is on other brokers.", **PLACE
         ),
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. Default: kardia.events.")] = None,
+    topic: EventsTopic = None,
     lanes: Annotated[
         int | None, typer.Option("--lanes", help="Partitions of the topic of events, for its life. Default: 6.")
     ] = None,
-    cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
-    broker: Annotated[
-        str | None,
-        typer.Option("--broker", help="Name of the broker whose logs these are; as the lines say by default."),
-    ] = None,
+    cluster: Cluster = None,
+    broker: Broker = None,
     positions: Annotated[
         Path | None, typer.Option("--positions", help="Directory of the positions. Default: kardia-positions.", **PLACE)
     ] = None,
-    log_timezone: Annotated[
-        str | None,
-        typer.Option("--log-timezone", help="Time zone of the brokers' JVM: UTC, Europe/Berlin, +05:30. No default."),
-    ] = None,
-    log_pattern: Annotated[
-        str | None,
-        typer.Option(
-            "--log-pattern",
-            help="Conversion pattern of the logs as the brokers' log4j file has it, for a layout that is not known.",
-        ),
-    ] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", help="Serve Prometheus counters on this port of loopback.")
-    ] = None,
-    rotate_wait_s: Annotated[
-        float | None, typer.Option("--rotate-wait-s", help="Read a rotated file so long after its end. Default: 5.")
-    ] = None,
+    log_timezone: LogTimezone = None,
+    log_pattern: LogPattern = None,
+    metrics_port: MetricsPort = None,
+    rotate_wait_s: RotateWaitS = None,
 ) -> None:
     """Send what the brokers' logs and the offsets topic say to the topic of events.
 
@@ -110,21 +82,10 @@ def collect(
     second signal ends it at once.
     """
     import gc
-    import signal
     import sys
 
     # First of all: a signal during the imports below is an ordered stop as well.
-    signals = 0
-
-    def stop(number: int, _: object) -> None:
-        nonlocal signals
-        signals += 1
-        if signals > 1:
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    is_ending = ordered_end()
 
     from pydantic import ValidationError
 
@@ -155,18 +116,12 @@ def collect(
         "rotate_wait_s": rotate_wait_s,
     }
 
-    def say(text: str) -> None:
-        # Names of files and texts of errors may hold anything: nothing of them is to act on a terminal.
-        typer.echo(
-            "collect: " + "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text),
-            err=True,
-        )
-
+    say = sayer("collect")
     try:
         settings = CollectSettings(**{name: value for name, value in given.items() if value is not None})
         gc.freeze()  # what was loaded stays
         gc.set_threshold(YOUNG_MAX)
-        complete = run(settings, SystemClock(), lambda: signals > 0, say)
+        complete = run(settings, SystemClock(), is_ending, say)
     except ValidationError as error:
         for problem in problems(error):
             say(problem)

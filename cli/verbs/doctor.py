@@ -11,6 +11,7 @@ import typer
 
 from cli.asking.asking import TextOutput, print_as
 from cli.options import PLACE, SeveralValues
+from cli.shared import ClientConfig, LogPatternOrEmpty
 
 if TYPE_CHECKING:
     from ingest.doctor import Finding
@@ -43,23 +44,12 @@ def doctor(
     bootstrap_server: Annotated[
         str | None, typer.Option("--bootstrap-server", help="Brokers of the cluster: HOST:PORT,…")
     ] = None,
-    client_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--client-config", help="Properties file (security), in the names of librdkafka or of Java.", **PLACE
-        ),
-    ] = None,
+    client_config: ClientConfig = None,
     topic: Annotated[str, typer.Option("--topic", help="Topic of events, for the rights to it.")] = "kardia.events",
     log_timezone: Annotated[
         str | None, typer.Option("--log-timezone", help="Zone of the stamps: IANA name, UTC or +05:30.")
     ] = None,
-    log_pattern: Annotated[
-        str,
-        typer.Option(
-            "--log-pattern",
-            help="Conversion pattern of the logs as the brokers' log4j file has it, for a layout that is not known.",
-        ),
-    ] = "",
+    log_pattern: LogPatternOrEmpty = "",
     output: Annotated[TextOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TextOutput.TEXT,
 ) -> None:
     """Look at a cluster and its logs before collecting: what is missing, the exact lines to add, what can be asked.

@@ -8,6 +8,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.options import PLACE, SeveralValues, problems
+from cli.running import sayer
+from cli.shared import (
+    Admin,
+    AdminEveryS,
+    AllowedHost,
+    Broker,
+    Cluster,
+    ConsumerSessionMs,
+    EndsEveryS,
+    HidePersonal,
+    Host,
+    KafkaVersion,
+    LogPattern,
+    LogTimezone,
+    ObservedBrokers,
+    ObservedClientConfig,
+    Offsets,
+    OffsetsPartitions,
+    Port,
+    RequestLog,
+    RotateWaitS,
+    RunbooksUrl,
+    ServeEveryoneWithoutAToken,
+    ServerLog,
+    ShareSessionMs,
+    StreamsSessionMs,
+    TlsKey,
+    TokenFile,
+    Webhook,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,17 +70,9 @@ SEVERAL = {"allowed_host": "allowed_hosts", "alertmanager": "alertmanager", "web
 
 def live(
     tables: Annotated[Path, typer.Option(help="Folder of the Delta tables on this machine; made if missing.", **PLACE)],
-    request_log: Annotated[
-        list[str] | None,
-        typer.Option("--request-log", help="Request logs to follow, or patterns; may be given several times."),
-    ] = None,
-    server_log: Annotated[
-        list[str] | None,
-        typer.Option("--server-log", help="server.log files to follow, or patterns; may be given several times."),
-    ] = None,
-    bootstrap_server: Annotated[
-        str | None, typer.Option("--bootstrap-server", help="Brokers of the observed cluster: HOST:PORT,…")
-    ] = None,
+    request_log: RequestLog = None,
+    server_log: ServerLog = None,
+    bootstrap_server: ObservedBrokers = None,
     from_topic: Annotated[
         str | None,
         typer.Option("--from-topic", help="Read what collectors on other hosts send to this topic, instead of logs."),
@@ -62,70 +84,21 @@ def live(
         Path | None,
         typer.Option("--events-client-config", help="Properties file (security) for the topic's brokers.", **PLACE),
     ] = None,
-    offsets: Annotated[
-        bool | None, typer.Option("--offsets/--no-offsets", help="Read __consumer_offsets of the observed cluster.")
-    ] = None,
-    admin: Annotated[
-        bool | None,
-        typer.Option("--admin/--no-admin", help="Sample groups by the admin API; needs nothing on a broker."),
-    ] = None,
-    admin_every_s: Annotated[
-        float | None, typer.Option("--admin-every-s", help="Seconds from one sample to the next. Default: 10.")
-    ] = None,
-    ends_every_s: Annotated[
-        float | None,
-        typer.Option(
-            "--ends-every-s",
-            help="Ask so often, in seconds, where the partitions end that groups read; 0: never. Default: 5.",
-        ),
-    ] = None,
-    offsets_partitions: Annotated[
-        int | None,
-        typer.Option("--offsets-partitions", help="Partitions of __consumer_offsets when the cluster cannot be asked."),
-    ] = None,
-    client_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--client-config",
-            help="Properties file (security) for the observed cluster, in the names of librdkafka or Java.",
-            **PLACE,
-        ),
-    ] = None,
-    cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
-    broker: Annotated[
-        str | None,
-        typer.Option("--broker", help="Name of the broker whose logs these are; as the lines say by default."),
-    ] = None,
-    log_timezone: Annotated[
-        str | None,
-        typer.Option("--log-timezone", help="Time zone of the brokers' JVM: UTC, Europe/Berlin, +05:30. No default."),
-    ] = None,
-    log_pattern: Annotated[
-        str | None,
-        typer.Option(
-            "--log-pattern",
-            help="Conversion pattern of the logs as the brokers' log4j file has it, for a layout that is not known.",
-        ),
-    ] = None,
-    rotate_wait_s: Annotated[
-        float | None, typer.Option("--rotate-wait-s", help="Read a rotated file so long after its end. Default: 5.")
-    ] = None,
-    kafka_version: Annotated[
-        str | None,
-        typer.Option("--kafka-version", help="Release of the brokers; recognised from the lines if not given."),
-    ] = None,
-    consumer_session_ms: Annotated[
-        int | None,
-        typer.Option("--consumer-session-ms", help="group.consumer.session.timeout.ms of the brokers, if it is known."),
-    ] = None,
-    share_session_ms: Annotated[
-        int | None,
-        typer.Option("--share-session-ms", help="group.share.session.timeout.ms of the brokers, if it is known."),
-    ] = None,
-    streams_session_ms: Annotated[
-        int | None,
-        typer.Option("--streams-session-ms", help="group.streams.session.timeout.ms of the brokers, if it is known."),
-    ] = None,
+    offsets: Offsets = None,
+    admin: Admin = None,
+    admin_every_s: AdminEveryS = None,
+    ends_every_s: EndsEveryS = None,
+    offsets_partitions: OffsetsPartitions = None,
+    client_config: ObservedClientConfig = None,
+    cluster: Cluster = None,
+    broker: Broker = None,
+    log_timezone: LogTimezone = None,
+    log_pattern: LogPattern = None,
+    rotate_wait_s: RotateWaitS = None,
+    kafka_version: KafkaVersion = None,
+    consumer_session_ms: ConsumerSessionMs = None,
+    share_session_ms: ShareSessionMs = None,
+    streams_session_ms: StreamsSessionMs = None,
     keep: Annotated[
         str | None,
         typer.Option("--keep", help="How long rows are kept. Default: health=7d,history=30d,rejected=7d; or forever."),
@@ -134,43 +107,22 @@ def live(
         Path | None,
         typer.Option("--state", help="Folder of what must survive a restart. Default: TABLES/_live.", **PLACE),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one and prints it. Default: 8765."),
-    ] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="Bearer tokens, one per line, for cluster=NAME or all, until expires=TIME; a must beyond loopback.",
-            **PLACE,
-        ),
-    ] = None,
+    host: Host = None,
+    port: Port = None,
+    token_file: TokenFile = None,
     tls_certificate: Annotated[
         Path | None, typer.Option(help="Certificate and its chain (PEM): serve HTTPS.", **PLACE)
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Key of the certificate (PEM).", **PLACE)] = None,
-    allowed_host: Annotated[
-        list[str] | None, typer.Option(help="Host name to answer to beside the address; may be repeated.")
-    ] = None,
-    hide_personal: Annotated[
-        bool | None,
-        typer.Option("--hide-personal", help="Answer without clients' addresses and their own words, everywhere."),
-    ] = None,
-    serve_everyone_without_a_token: Annotated[
-        bool | None,
-        typer.Option("--serve-everyone-without-a-token", help="Listen beyond loopback although anybody may read."),
-    ] = None,
+    tls_key: TlsKey = None,
+    allowed_host: AllowedHost = None,
+    hide_personal: HidePersonal = None,
+    serve_everyone_without_a_token: ServeEveryoneWithoutAToken = None,
     alertmanager: Annotated[
         list[str] | None, typer.Option(help="Address of an Alertmanager to tell; may be repeated.")
     ] = None,
-    webhook: Annotated[
-        list[str] | None, typer.Option(help="Address that gets CloudEvents as JSON; may be repeated.")
-    ] = None,
+    webhook: Webhook = None,
     kardia_url: Annotated[str | None, typer.Option(help="Address of this server, in front of links of alerts.")] = None,
-    runbooks_url: Annotated[
-        str | None, typer.Option(help="Address in front of the names of the runbooks; those of --kardia-url if absent.")
-    ] = None,
+    runbooks_url: RunbooksUrl = None,
 ) -> None:
     """Follow logs, conclude, write the tables and serve them, all in one process: no topic, no Java.
 
@@ -197,11 +149,7 @@ def live(
 
     bounded_log.begin(logging.WARNING)
 
-    def say(text: str) -> None:
-        # Names of files and texts of errors may hold anything: nothing of them is to act on a terminal.
-        typer.echo(
-            "live: " + "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text), err=True
-        )
+    say = sayer("live")
 
     def of(names: tuple[str, ...]) -> dict[str, Any]:
         found = {name: given.pop(name) for name in names if name in given}

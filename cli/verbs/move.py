@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from cli.options import PLACE, problems
+from cli.running import ordered_end, sayer
+from cli.shared import ClientConfig, Cluster, ConsumerSessionMs, KafkaVersion, ShareSessionMs, StreamsSessionMs
 
 
 class Engine(StrEnum):
@@ -41,31 +43,15 @@ def move(
             "--from-topic", help="To local: `kardia live --from-topic` goes on in the topic, and collectors go on."
         ),
     ] = None,
-    client_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--client-config", help="Properties file (security), in the names of librdkafka or of Java.", **PLACE
-        ),
-    ] = None,
+    client_config: ClientConfig = None,
     topic: Annotated[
         str | None, typer.Option("--topic", help="Topic of events; made if missing. Default: kardia.events.")
     ] = None,
-    cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
-    kafka_version: Annotated[
-        str | None, typer.Option("--kafka-version", help="Release of the brokers; recognised if not given.")
-    ] = None,
-    consumer_session_ms: Annotated[
-        int | None,
-        typer.Option("--consumer-session-ms", help="group.consumer.session.timeout.ms of the brokers, if it is known."),
-    ] = None,
-    share_session_ms: Annotated[
-        int | None,
-        typer.Option("--share-session-ms", help="group.share.session.timeout.ms of the brokers, if it is known."),
-    ] = None,
-    streams_session_ms: Annotated[
-        int | None,
-        typer.Option("--streams-session-ms", help="group.streams.session.timeout.ms of the brokers, if it is known."),
-    ] = None,
+    cluster: Cluster = None,
+    kafka_version: KafkaVersion = None,
+    consumer_session_ms: ConsumerSessionMs = None,
+    share_session_ms: ShareSessionMs = None,
+    streams_session_ms: StreamsSessionMs = None,
     archive: Annotated[
         bool | None, typer.Option("--archive/--no-archive", help="As the job is told: whether it writes table events.")
     ] = None,
@@ -75,11 +61,7 @@ def move(
     Stop both engines and the collector first. No row is lost or told twice, killed at whatever instant: repeat it then,
     or start the engine before again. To `local` the job reads its topic to the end first.
     """
-    import signal
-
-    given: dict[str, Any] = {
-        name: value for name, value in locals().items() if value is not None and name not in ("signal", "to")
-    }
+    given: dict[str, Any] = {name: value for name, value in locals().items() if value is not None and name != "to"}
 
     from pydantic import ValidationError
 
@@ -88,25 +70,10 @@ def move(
     from spark_jobs.errors import JobError
     from spark_jobs.jvm.errors import JvmError
 
-    def say(text: str) -> None:
-        # Names and texts of errors may hold anything: nothing of them is to act on a terminal.
-        typer.echo(
-            "move: " + "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text), err=True
-        )
-
-    signals = 0
-
-    def stop(number: int, _: object) -> None:
-        nonlocal signals
-        signals += 1
-        if signals > 1:
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    say = sayer("move")
+    is_ending = ordered_end()
     try:
-        run(MoveSettings(**given), to.value, lambda: signals > 0, say)
+        run(MoveSettings(**given), to.value, is_ending, say)
     except ValidationError as error:
         for problem in problems(error):
             say(problem)

@@ -7,31 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import PLACE, TABLES_PLACE, Folder, problems, there
+from cli.options import PLACE, problems, there
+from cli.shared import MetricsPort, RunbooksUrl, TablesToRead, Webhook
 
 if TYPE_CHECKING:
     from api.notify.run import Notifier
 
 
 def notify(
-    tables: Annotated[Folder, typer.Option(help="Folder with the Delta tables, here or s3://.", **TABLES_PLACE)],
+    tables: TablesToRead,
     state: Annotated[
         Path, typer.Option(help="Directory for what must survive a restart; for this notifier alone.", **PLACE)
     ],
     alertmanager: Annotated[
         list[str] | None, typer.Option(help="Address of an Alertmanager; may be repeated, all are told.")
     ] = None,
-    webhook: Annotated[
-        list[str] | None, typer.Option(help="Address that gets CloudEvents as JSON; may be repeated.")
-    ] = None,
+    webhook: Webhook = None,
     cluster: Annotated[str | None, typer.Option(help="Tell of this cluster only.")] = None,
     kardia_url: Annotated[str | None, typer.Option(help="Address of `kardia serve`, in front of links.")] = None,
-    runbooks_url: Annotated[
-        str | None, typer.Option(help="Address in front of the names of the runbooks; those of --kardia-url if absent.")
-    ] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", help="Serve Prometheus counters on this port of loopback.")
-    ] = None,
+    runbooks_url: RunbooksUrl = None,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Tell Alertmanager and webhooks what is wrong, within a second after it is in the tables."""
     import logging

@@ -10,6 +10,7 @@ import typer
 
 from cli.extras import lacking
 from cli.options import PLACE, TABLES_PLACE, Folder, SeveralValues
+from cli.shared import LogPatternOrEmpty
 
 
 class Engine(StrEnum):
@@ -64,13 +65,7 @@ def replay(
         int, typer.Option(min=-1, help="group.streams.session.timeout.ms of the brokers; -1: not known.")
     ] = -1,
     log_timezone: Annotated[str, typer.Option(help="Time zone of the brokers' JVMs: IANA name or offset.")] = "UTC",
-    log_pattern: Annotated[
-        str,
-        typer.Option(
-            "--log-pattern",
-            help="Conversion pattern of the logs as the brokers' log4j file has it, for a layout that is not known.",
-        ),
-    ] = "",
+    log_pattern: LogPatternOrEmpty = "",
     engine: Annotated[
         Engine, typer.Option(help="pool: processes of this machine; spark: the live query.")
     ] = Engine.POOL,

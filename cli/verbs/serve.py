@@ -7,49 +7,42 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import PLACE, TABLES_PLACE, Folder, problems, there
+from cli.options import PLACE, problems, there
+from cli.shared import (
+    AllowedHost,
+    HidePersonal,
+    Host,
+    Port,
+    ServeEveryoneWithoutAToken,
+    TablesToRead,
+    TlsKey,
+    TokenFile,
+)
 
 if TYPE_CHECKING:
     from api.settings import ApiSettings
 
 
 def serve(
-    tables: Annotated[Folder, typer.Option(help="Folder with the Delta tables, here or s3://.", **TABLES_PLACE)],
-    host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one and prints it. Default: 8765."),
-    ] = None,
+    tables: TablesToRead,
+    host: Host = None,
+    port: Port = None,
     cluster: Annotated[str | None, typer.Option(help="Show this cluster only.")] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="Bearer tokens, one per line, for cluster=NAME or all, until expires=TIME; a must beyond loopback.",
-            **PLACE,
-        ),
-    ] = None,
+    token_file: TokenFile = None,
     tls_certificate: Annotated[
         Path | None,
         typer.Option(
             help="Certificate and its chain (PEM): serve HTTPS, TLS 1.2 or newer; followed when renewed.", **PLACE
         ),
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Key of the certificate (PEM).", **PLACE)] = None,
-    allowed_host: Annotated[
-        list[str] | None, typer.Option(help="Host name to answer to beside the address; may be repeated.")
-    ] = None,
-    hide_personal: Annotated[
-        bool | None,
-        typer.Option("--hide-personal", help="Answer without clients' addresses and their own words, everywhere."),
-    ] = None,
+    tls_key: TlsKey = None,
+    allowed_host: AllowedHost = None,
+    hide_personal: HidePersonal = None,
     lag_names: Annotated[
         bool | None,
         typer.Option("--lag-names", help="Series of lag under the names of kafka_exporter and KMinion as well."),
     ] = None,
-    serve_everyone_without_a_token: Annotated[
-        bool | None,
-        typer.Option("--serve-everyone-without-a-token", help="Listen beyond loopback although anybody may read."),
-    ] = None,
+    serve_everyone_without_a_token: ServeEveryoneWithoutAToken = None,
 ) -> None:
     """Serve the tables as REST, /metrics and a page."""
     import logging

@@ -9,6 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from cli.options import PLACE, TABLES_PLACE, Folder, problems
+from cli.running import ordered_end, sayer
+from cli.shared import (
+    ClientConfig,
+    Cluster,
+    ConsumerSessionMs,
+    EventsTopic,
+    KafkaVersion,
+    MetricsPort,
+    ShareSessionMs,
+    StreamsSessionMs,
+)
 
 
 class Writer(StrEnum):
@@ -22,13 +33,8 @@ def stream(
     bootstrap_server: Annotated[
         str | None, typer.Option("--bootstrap-server", help="Brokers of the topic of events: HOST:PORT,…")
     ] = None,
-    client_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--client-config", help="Properties file (security), in the names of librdkafka or of Java.", **PLACE
-        ),
-    ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. Default: kardia.events.")] = None,
+    client_config: ClientConfig = None,
+    topic: EventsTopic = None,
     tables: Annotated[
         Folder | None, typer.Option("--tables", help="Folder of the Delta tables, here or s3://.", **TABLES_PLACE)
     ] = None,
@@ -36,22 +42,11 @@ def stream(
         Folder | None,
         typer.Option("--checkpoint", help="Folder of the checkpoint, here or s3://.", **TABLES_PLACE),
     ] = None,
-    cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
-    kafka_version: Annotated[
-        str | None, typer.Option("--kafka-version", help="Release of the brokers; recognised if not given.")
-    ] = None,
-    consumer_session_ms: Annotated[
-        int | None,
-        typer.Option("--consumer-session-ms", help="group.consumer.session.timeout.ms of the brokers, if it is known."),
-    ] = None,
-    share_session_ms: Annotated[
-        int | None,
-        typer.Option("--share-session-ms", help="group.share.session.timeout.ms of the brokers, if it is known."),
-    ] = None,
-    streams_session_ms: Annotated[
-        int | None,
-        typer.Option("--streams-session-ms", help="group.streams.session.timeout.ms of the brokers, if it is known."),
-    ] = None,
+    cluster: Cluster = None,
+    kafka_version: KafkaVersion = None,
+    consumer_session_ms: ConsumerSessionMs = None,
+    share_session_ms: ShareSessionMs = None,
+    streams_session_ms: StreamsSessionMs = None,
     master: Annotated[str | None, typer.Option("--master", help="Spark master. Default: local\\[3].")] = None,
     executors: Annotated[
         Path | None,
@@ -78,9 +73,7 @@ def stream(
             "--keep", help="How long rows are kept. Default: health=7d,history=30d,rejected=7d,events=7d; or forever."
         ),
     ] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", help="Serve Prometheus counters on this port of loopback.")
-    ] = None,
+    metrics_port: MetricsPort = None,
     new_generation: Annotated[
         bool | None,
         typer.Option(
@@ -106,9 +99,7 @@ def stream(
     Ends in order at SIGTERM or SIGINT: the batch in hand is finished or repeated at the next start, nothing is lost or
     written twice. A second signal ends it at once.
     """
-    import signal
-
-    given: dict[str, Any] = {name: value for name, value in locals().items() if value is not None and name != "signal"}
+    given: dict[str, Any] = {name: value for name, value in locals().items() if value is not None}
     if writer is not None:
         given["writer"] = writer.value
 
@@ -119,25 +110,10 @@ def stream(
     from spark_jobs.jvm.errors import JvmError
     from spark_jobs.settings import StreamSettings
 
-    def say(text: str) -> None:
-        # Names and texts of errors may hold anything: nothing of them is to act on a terminal.
-        typer.echo(
-            "stream: " + "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text), err=True
-        )
-
-    signals = 0
-
-    def stop(number: int, _: object) -> None:
-        nonlocal signals
-        signals += 1
-        if signals > 1:
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    say = sayer("stream")
+    is_ending = ordered_end()
     try:
-        run(StreamSettings(**given), lambda: signals > 0, say)
+        run(StreamSettings(**given), is_ending, say)
     except ValidationError as error:
         for problem in problems(error):
             say(problem)
