@@ -45,9 +45,6 @@ REST_S = 0.25
 TICK_MS = 1_000
 """A tick is due at least this often: the observer fires no deadline that no tick has passed."""
 
-SAVE_MS = 2_000
-"""Positions are saved at most this often; a crash repeats about so much."""
-
 CLIENTS_MS = 30_000
 """The router's directory is saved at most this often."""
 
@@ -184,7 +181,7 @@ class Collector:
             return poll_s
         due_s = [self._flushed_s + (self.flush_ms if self._pending else TICK_MS) / 1000]
         if self._dirty:
-            due_s.append(self._saved_s + SAVE_MS / 1000)
+            due_s.append(self._saved_s + self.store.save_ms / 1000)
         return min(max(min(due_s) - self.clock.monotonic_s(), 0.0), REST_S)
 
     def stop(self, timeout_s: float = 30.0) -> bool:
@@ -542,7 +539,7 @@ class Collector:
 
     def _save_when_due(self, *, now: bool = False) -> None:
         now_s = self.clock.monotonic_s()
-        if self._dirty and (now or self.store.is_full or (now_s - self._saved_s) * 1000 >= SAVE_MS):
+        if self._dirty and (now or (now_s - self._saved_s) * 1000 >= self.store.save_ms):
             self._saved_s = now_s
             if not self._save():
                 return

@@ -46,8 +46,8 @@ class Saves(Protocol):
     directory: Path
 
     @property
-    def is_full(self) -> bool:
-        """Whether the positions should be saved now, however short the time since the last save."""
+    def save_ms(self) -> float:
+        """So long after a save the next is due, as of now; a crash repeats about so much."""
         ...
 
     def save(self, positions: Positions) -> None:

@@ -29,6 +29,9 @@ from kardia.durable import replace_file
 VERSION = 1
 """Version of the body; a file of a newer one is refused."""
 
+SAVE_MS = 2_000
+"""Positions are saved at most this often; a crash repeats about so much."""
+
 _MAGIC = b"kardia-positions"
 Body = TypeVar("Body", bound=msgspec.Struct)
 
@@ -59,8 +62,8 @@ class SavedDirectory(msgspec.Struct):
 class Store:
     """A directory of positions, held by one collector at a time."""
 
-    is_full = False
-    """Positions are a few lines: they can wait for their time."""
+    save_ms: float = SAVE_MS
+    """So long after a save the next is due."""
 
     def __init__(self, directory: Path) -> None:
         """Create the directory if it is missing and lock it."""

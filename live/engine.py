@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ingest.committed import SavedCommitted
 from ingest.ports import Clock
-from ingest.positions import Positions, SavedDirectory
+from ingest.positions import SAVE_MS, Positions, SavedDirectory
 from ingest.positions import Store as PositionsStore
 from ingest.router import Directory
 from ingest.wire import format_of
@@ -54,6 +54,12 @@ ROWS_MAX = 50_000
 
 RECORDS_MAX_BYTES = 32 << 20
 """The same for the records that it took."""
+
+SAMPLED = frozenset({"health", PROGRESS.name})
+"""Tables whose rows say that all goes on as before: they come with every tick, and can wait."""
+
+QUIET_SAVE_MS = 5_000
+"""A batch of nothing else is written so long after the one before. Two commits cost as much as three hundred lines."""
 
 
 class Engine:
@@ -200,9 +206,11 @@ class Engine:
     # --- the positions of a collector --------------------------------------------------------------------------------
 
     @property
-    def is_full(self) -> bool:
-        """Whether the batch should be written before its time."""
-        return self._rows >= ROWS_MAX or self._bytes >= RECORDS_MAX_BYTES
+    def save_ms(self) -> float:
+        """So long after a batch the next is written: at once when it is full, later while nothing has happened."""
+        if self._rows >= ROWS_MAX or self._bytes >= RECORDS_MAX_BYTES:
+            return 0
+        return SAVE_MS if self._told.keys() - SAMPLED else QUIET_SAVE_MS
 
     def save(self, positions: Positions) -> None:
         """Write the batch: what the lanes took, what they told, and the positions behind it. Steps 2 to 4."""

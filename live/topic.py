@@ -28,9 +28,6 @@ RECORDS = 500
 REST_S = 0.25
 """Longest pause without a record: an ordered end, and what is due, wait no longer."""
 
-SAVE_MS = 2_000
-"""A batch is written at most this often."""
-
 TIMEOUT_S = 30.0
 
 CONSUMER: Mapping[str, str | int | bool] = {
@@ -89,8 +86,7 @@ class FromTopic:
                 self._begin_anew()
         else:
             messages = []
-        due = (self._clock.monotonic_s() - self._saved_s) * 1000 >= SAVE_MS
-        if self._dirty and (due or self._engine.is_full):
+        if self._dirty and (self._clock.monotonic_s() - self._saved_s) * 1000 >= self._engine.save_ms:
             self._save()
         return bool(messages)
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest.collector import FLUSH_MS, REST_S, SAVE_MS, TICK_MS
+from ingest.collector import FLUSH_MS, REST_S, TICK_MS
 from ingest.notices import Notices
+from ingest.positions import SAVE_MS
 from tests.ingest.world import World
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells in this way")
@@ -43,6 +44,16 @@ def test_a_write_ends_the_pause_and_is_told_once(tmp_path: Path, notices: Notice
     began_s = time.monotonic()
     notices.wait(3 * POLL_S)
     assert time.monotonic() - began_s >= 3 * POLL_S  # nothing was left to be told
+
+
+def test_what_is_written_soon_after_has_time_to_come(tmp_path: Path, notices: Notices) -> None:
+    log = tmp_path / "server.log"
+    append(log)
+    notices.follow([log])
+    append(log)
+    began_s = time.monotonic()
+    notices.wait(LONG_S, 2 * POLL_S)
+    assert time.monotonic() - began_s >= 2 * POLL_S
 
 
 def test_a_file_that_appears_or_that_a_link_leads_to_is_told_of(tmp_path: Path, notices: Notices) -> None:

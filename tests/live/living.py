@@ -90,6 +90,11 @@ class Growing:
         self._written = 0
         self.begins_at_ms, self.ends_at_ms = self._lines[0][0], self._lines[-1][0]
 
+    @property
+    def lasts_ms(self) -> float:
+        """From the first line to the last."""
+        return self.ends_at_ms - self.begins_at_ms
+
     def named(self, name: str) -> tuple[str, ...]:
         """Paths of the logs of one name."""
         return tuple(str(path) for path in self.paths.values() if path.name == name)

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from ingest.positions import SAVE_MS, Positions
 from kardia.events import Kind
 from kardia.observe import observer
+from kardia.tables import LIVE_TABLES
+from live.engine import QUIET_SAVE_MS, SAMPLED
 from live.files import BatchFiles
 from live.settings import LiveSettings
 from spark_jobs.errors import CheckpointError, StateError
@@ -112,6 +115,26 @@ def test_files_that_no_lane_needs_are_removed(tmp_path: Path) -> None:
     numbers = BatchFiles(_files(living)[0].parent).numbers()
     assert numbers[0] > 0
     assert len(numbers) < numbers[-1]
+
+
+def test_batches_come_less_often_while_nothing_happens(tmp_path: Path) -> None:
+    living = Living(tmp_path, STORY)
+    due_ms: dict[int, float] = {}
+    """Of each batch how long after the one before it was due, as of the instant at which it was written."""
+    with living.alive() as running:
+        engine, save = running.engine, running.engine.save
+
+        def noted(positions: Positions) -> None:
+            due_ms[len(due_ms)] = engine.save_ms
+            save(positions)
+
+        engine.save = noted  # type: ignore[method-assign]
+        living.to_the_end(running)
+    folder = living.settings.tables
+    facts = {row["batch_id"] for name in LIVE_TABLES if name not in SAMPLED for row in rows(folder, name)}
+    assert {number for number, ms in due_ms.items() if ms == SAVE_MS} == facts
+    assert {ms for number, ms in due_ms.items() if number not in facts} == {QUIET_SAVE_MS}
+    assert len(due_ms) < living.growing.lasts_ms / SAVE_MS
 
 
 def test_a_full_disk_stops_the_reading_and_loses_nothing(tmp_path: Path) -> None:
