@@ -34,6 +34,7 @@ from demo.teller import Teller
 from demo.told import Begun
 from demo.verdict import Verdict, judge
 from spark_jobs.jvm import jars, java
+from spark_jobs.owner import Engine
 from supervise import process
 from supervise.process import ProcessError
 from supervise.roles import api_url, roles
@@ -88,6 +89,8 @@ class Options:
     with_prometheus: bool = False
     stretch: int = 1
     tolerance: Tolerance = field(default_factory=Tolerance)
+    engine: Engine = "spark"
+    """What steps the lanes: three processes and a topic, or one."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +110,13 @@ def show(options: Options, console: Console) -> bool:
     programs = watching.programs() if options.with_prometheus else None
     _prepare(options.directory)
     runtime = java.find()
-    for name in (jar_set(options.kafka), "spark"):
+    for name in (jar_set(options.kafka), *(["spark"] if options.engine == "spark" else [])):
         jars.ensure(name)
-    console.print(f"Java {runtime.version} from {runtime.origin}; everything of this run is in {options.directory}.")
+    of_broker = "" if options.engine == "spark" else ", for the broker alone"
+    console.print(
+        f"Java {runtime.version} from {runtime.origin}{of_broker}; everything of this run is in {options.directory}.",
+        soft_wrap=True,
+    )
     with ExitStack() as stack:
         broker = Broker(options.directory / "broker", broker_settings(options))
         stack.callback(broker.stop)
@@ -178,7 +185,7 @@ def configuration(options: Options, broker: Broker, alarm: Alarm | None) -> UpCo
     return UpConfig(
         cluster=CLUSTER,
         bootstrap_server=broker.bootstrap,
-        engine="spark",
+        engine=options.engine,
         data=options.directory / "kardia",
         collect=CollectSection(
             request_log=(str(broker.request_log),), server_log=(), log_timezone="UTC", metrics_port=collect_port

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -60,6 +60,13 @@ def demo(
             "fetched when it is first asked for.",
         ),
     ] = None,
+    engine: Annotated[
+        Literal["spark", "local"],
+        typer.Option(
+            help="What steps the lanes: `spark`, a topic and three processes; or `local`, one process that reads the "
+            "broker's log itself. The verdict is the same.",
+        ),
+    ] = "spark",
 ) -> None:
     """Show on a real broker, with real faults, what Kardia sees; exit 0 only if every fault was reconstructed."""
     from rich.console import Console
@@ -88,6 +95,11 @@ def demo(
         needs = "groups with epochs" if WITH_EPOCHS.intersection(impossible) else "static members"
         errors.print(f"kardia demo: {', '.join(impossible)} needs {needs}, which Kafka {release} has not.")
         raise typer.Exit(2)
+    if with_prometheus and engine == "local":
+        errors.print(
+            "kardia demo: --with-prometheus shows how long each of the three processes took: it needs --engine spark."
+        )
+        raise typer.Exit(2)
     tolerance = Tolerance() if within is None else Tolerance(within)
     options = Options(
         scenario or played_on(release),
@@ -99,6 +111,7 @@ def demo(
         with_prometheus,
         stretch,
         tolerance,
+        engine,
     )
     try:
         with stoppable():

@@ -50,16 +50,18 @@ def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[subpr
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("demo", "release"),
+    ("demo", "release", "processes"),
     [
-        (("--scenario", "leave", "--scenario", "kill"), NEWEST),
-        (("--kafka", "3.9.2", "--scenario", "leave", "--scenario", "kill"), "3.9.2"),
+        # Broker, three roles, the JVM of Spark, a consumer; in one process: broker, role, consumer.
+        (("--scenario", "leave", "--scenario", "kill"), NEWEST, 6),
+        (("--kafka", "3.9.2", "--scenario", "leave", "--scenario", "kill"), "3.9.2", 6),
+        (("--engine", "local", "--scenario", "leave", "--scenario", "kill"), NEWEST, 3),
     ],
     indirect=["demo"],
-    ids=["newest", "3.9.2"],
+    ids=["newest", "3.9.2", "local"],
 )
 def test_two_faults_from_a_real_broker_to_a_verdict(
-    demo: tuple[subprocess.Popen[bytes], Path, Path], release: str
+    demo: tuple[subprocess.Popen[bytes], Path, Path], release: str, processes: int
 ) -> None:
     running, directory, said = demo
 
@@ -76,7 +78,7 @@ def test_two_faults_from_a_real_broker_to_a_verdict(
     assert groups.status_code == 200
     assert "checkout" in groups.text
     family = _family(running.pid)
-    assert len(family) >= 6  # broker, three roles, the JVM of Spark, a consumer
+    assert len(family) >= processes
     running.send_signal(signal.SIGTERM)
     ends_well(running, directory)
     for table in ("members", "rebalances", "transitions"):
@@ -88,15 +90,22 @@ def test_two_faults_from_a_real_broker_to_a_verdict(
     assert alive(family) == []
 
 
-@pytest.mark.parametrize("demo", [("--scenario", "kill")], indirect=True)
-def test_a_demo_that_is_killed_leaves_nothing_running(demo: tuple[subprocess.Popen[bytes], Path, Path]) -> None:
+@pytest.mark.parametrize(
+    ("demo", "role", "processes"),
+    [(("--scenario", "kill"), "serve", 5), (("--scenario", "kill", "--engine", "local"), "live", 2)],
+    indirect=["demo"],
+    ids=["spark", "local"],
+)
+def test_a_demo_that_is_killed_leaves_nothing_running(
+    demo: tuple[subprocess.Popen[bytes], Path, Path], role: str, processes: int
+) -> None:
     running, _, said = demo
     process.until(
-        lambda: running.poll() is not None or "serve is ready" in said.read_text(), WAIT_S, lambda: said.read_text()
+        lambda: running.poll() is not None or f"{role} is ready" in said.read_text(), WAIT_S, lambda: said.read_text()
     )
     assert running.poll() is None, said.read_text()
     family = _family(running.pid)
-    assert len(family) >= 5  # broker, three roles, the JVM of Spark
+    assert len(family) >= processes
     running.kill()
     running.wait()
     process.until(lambda: not alive(family), 30.0, lambda: f"still running: {alive(family)}")

@@ -31,6 +31,7 @@ def test_every_release_has_its_jars_in_the_lock_and_the_newest_is_the_default() 
         ),
         (["--kafka", ""], 2, "kardia demo: there is no broker ; there are"),
         (["--scenario", "flood"], 2, "kardia demo: there is no scenario flood; there are join,"),
+        (["--with-prometheus", "--engine", "local"], 2, "kardia demo: --with-prometheus shows how long each"),
         (
             ["--with-prometheus"],
             1,
