@@ -99,6 +99,7 @@ class InEarnest(Outgrown):
         return BatchFiles(self.settings.folder / found.name).numbers()[-1]
 
 
+@pytest.mark.long
 def test_a_story_is_told_by_both(kafka: Broker, tmp_path: Path) -> None:
     undisturbed = lived(tmp_path / "undisturbed", STORY)
     told = InEarnest(begun(tmp_path / "told", 300).living, FACTORY)

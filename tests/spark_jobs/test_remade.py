@@ -65,7 +65,7 @@ def _progress(home: Path, since: int) -> list[dict[str, Any]]:
     [
         (SLICES // 3, (SLICES // 3, SLICES)),
         pytest.param(SLICES // 2, (SLICES // 2, SLICES), marks=pytest.mark.long),
-        (20, (20, SLICES)),
+        pytest.param(20, (20, SLICES), marks=pytest.mark.long),
     ],
     ids=["longer", "equal", "shorter"],
 )
