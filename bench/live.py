@@ -17,7 +17,9 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.fleet import JOIN, SYNC, Fleet, Member, stamp_of
 from bench.processes import role
@@ -38,6 +40,9 @@ PROBE_EVERY_S = 0.37
 
 ASK_EVERY_S = 0.02
 GIVE_UP_S = 30.0
+
+QUIET_S = 120.0
+"""So long the quiet members are watched: a period of the archive."""
 
 MIN_PROBES = 20
 """Fewer say nothing about a p95; on a machine that is too slow for the rate the stage lasts longer than asked."""
@@ -146,8 +151,24 @@ def follow(log: Path, writer: Writer, count: int = 40) -> list[float]:
     return latencies
 
 
-def live_stage(directory: Path, scale: float) -> list[Result]:
-    """Run the whole flow at a steady rate and ask it."""
+class Flow(NamedTuple):
+    """The whole flow while it runs."""
+
+    writer: Writer
+    log: Path
+    api: str
+    job: int
+    """Process of the job."""
+    roles: list[int]
+    """Processes of collector, job and API."""
+    started_s: float
+    """From the start of the roles to the first answer about a group."""
+
+
+@contextlib.contextmanager
+def flowing(directory: Path, fleet: Fleet) -> Iterator[Flow]:
+    """Broker, collector, job and API on a log that grows at the rate of a fleet."""
+    directory.mkdir(exist_ok=True)
     log = directory / "kafka-request.log"
     log.touch()
     (port,) = free_ports(1)
@@ -155,11 +176,11 @@ def live_stage(directory: Path, scale: float) -> list[Result]:
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(directory / "broker"))
         broker.create_topic("kardia.events", DEFAULT_LANES)
-        writer = Writer(log, Fleet.for_rate(RATE))
+        writer = Writer(log, fleet)
         writer.start()
         stack.callback(writer.end)
         bootstrap = ("--bootstrap-server", broker.bootstrap, "--cluster", CLUSTER)
-        stack.enter_context(
+        collector = stack.enter_context(
             role(
                 directory / "collect.log",
                 *("collect", "--request-log", str(log), *bootstrap, "--no-offsets", "--log-timezone", "UTC"),
@@ -175,22 +196,42 @@ def live_stage(directory: Path, scale: float) -> list[Result]:
                 *("stream", *bootstrap, "--tables", tables, "--checkpoint", str(directory / "checkpoint")),
             )
         )
-        stack.enter_context(role(directory / "serve.log", "serve", "--tables", tables, "--port", str(port)))
+        serve = stack.enter_context(role(directory / "serve.log", "serve", "--tables", tables, "--port", str(port)))
         group, member, _ = writer.probe(99_999)
         url = f"{api}/api/v1/clusters/{CLUSTER}/groups/{group}/members"
         while not names(url, member):
             if job.poll() is not None or time.time() - began > 300:
                 raise RuntimeError(f"the flow did not start:\n{(directory / 'stream.log').read_text()[-2000:]}")
             time.sleep(ASK_EVERY_S)
-        started_s = time.time() - began
+        yield Flow(writer, log, api, job.pid, [collector.pid, job.pid, serve.pid], time.time() - began)
+
+
+def quiet_stage(directory: Path, scale: float) -> list[Result]:
+    """What collector, job and API use of a core beside twelve members that do nothing else than live."""
+    with flowing(directory, Fleet(2, 6)) as flow:
         time.sleep(WARM_S * min(1.0, scale))
-        cpu, since, lines = cpu_seconds(job.pid), time.time(), writer.lines
+        used = [cpu_seconds(pid) for pid in flow.roles]
+        since = time.time()
+        time.sleep(QUIET_S * scale)
+        passed = time.time() - since
+        shares = [100 * (cpu_seconds(pid) - before) / passed for pid, before in zip(flow.roles, used, strict=True)]
+    more = {name: round(share, 1) for name, share in zip(("collect", "stream", "serve"), shares, strict=True)}
+    what = "CPU of all beside 12 quiet members"
+    return [Result("live", what, sum(shares), "% of a core", None, "", None, 25.0, more)]
+
+
+def live_stage(directory: Path, scale: float) -> list[Result]:
+    """Run the whole flow at a steady rate and ask it; then beside members that do nothing."""
+    with flowing(directory / "busy", Fleet.for_rate(RATE)) as flow:
+        writer, job, api = flow.writer, flow.job, flow.api
+        time.sleep(WARM_S * min(1.0, scale))
+        cpu, since, lines = cpu_seconds(job), time.time(), writer.lines
         latencies, lost = probes(writer, api, time.time() + SECONDS * scale)
         passed = time.time() - since
-        cores = (cpu_seconds(job.pid) - cpu) / passed
+        cores = (cpu_seconds(job) - cpu) / passed
         rate = (writer.lines - lines) / passed
-        memory = memory_mb(job.pid)
-        followed = follow(log, writer)
+        memory = memory_mb(job)
+        followed = follow(flow.log, writer)
     if len(latencies) < MIN_PROBES or len(followed) < MIN_PROBES:
         raise RuntimeError(
             f"{lost} of {lost + len(latencies)} probes were not answered within {GIVE_UP_S:.0f} s (live stage). "
@@ -201,7 +242,7 @@ def live_stage(directory: Path, scale: float) -> list[Result]:
     base = statistics.quantiles([value * 1000 for value in followed], n=100)
     more = {"probes": len(latencies), "lost": lost, "lines/s": round(rate), "cores of the job": round(cores, 2)}
     return [
-        Result("start-up", "roles started to first answer", started_s, "s"),
+        Result("start-up", "roles started to first answer", flow.started_s, "s"),
         *(
             Result(
                 "live", f"line to answer, p{at}", quantiles[at - 1], "ms", base[at - 1], "tail -f", None, target, info
@@ -209,4 +250,5 @@ def live_stage(directory: Path, scale: float) -> list[Result]:
             for at, target, info in ((50, None, more), (95, 1_100.0, {}), (99, None, {}))
         ),
         *(Result("memory", f"live job, {name}", size, "MB") for name, size in sorted(memory.items())),
+        *quiet_stage(directory / "quiet", scale),
     ]

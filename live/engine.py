@@ -34,6 +34,7 @@ from spark_jobs import journal
 from spark_jobs.disk import disk_named
 from spark_jobs.journal import Kept
 from spark_jobs.lane import ANEW, Lane, Record
+from spark_jobs.pace import SAMPLED
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers import Reached, TableWriter, nothing_happens
 
@@ -55,11 +56,9 @@ ROWS_MAX = 50_000
 RECORDS_MAX_BYTES = 32 << 20
 """The same for the records that it took."""
 
-SAMPLED = frozenset({"health", PROGRESS.name})
-"""Tables whose rows say that all goes on as before: they come with every tick, and can wait."""
-
 QUIET_SAVE_MS = 5_000
-"""A batch of nothing else is written so long after the one before. Two commits cost as much as three hundred lines."""
+"""A batch of nothing but samples is written so long after the one before. Two commits cost as much as three hundred
+lines."""
 
 
 class Engine:

@@ -46,6 +46,7 @@ from spark_jobs.late_workers import LateError, LateWorkers
 from spark_jobs.lease import held
 from spark_jobs.maintenance import Maintenance
 from spark_jobs.metrics import Metrics
+from spark_jobs.pace import Pace
 from spark_jobs.settings import StreamSettings
 from spark_jobs.store_lease import StoreLease, guarded
 from spark_jobs.writers import faults, fence
@@ -187,10 +188,13 @@ class _Job:
             jvm = jvm_process(self._spark)
             self._metrics.watch(None if jvm is None else jvm.pid)
             self._metrics.serve(settings.metrics_port)
-        sink = stream.Sink(writer, live.generation.first_batch, self._committed)
         queries: dict[str, tuple[StreamingQuery, stream.Sink | archive.Archive]] = {}
+        quiet_s = 0.0 if settings.once else settings.quiet_ms / 1000
+        pace = Pace(quiet_s, settings.max_records, lambda: stream.records(queries[stream.NAME][0]) if queries else 0)
+        sink = stream.Sink(writer, live.generation.first_batch, self._committed, pace)
         self._stack.callback(lambda: stream.stop_all(query for query, _ in queries.values()))
         self._stack.callback(self._hush)
+        self._stack.callback(pace.end)
         queries[stream.NAME] = self._start_live(sink, fail_on_loss=not settings.accept_loss), sink
         self._metrics.follow(lambda: stream.durations(queries[stream.NAME][0]) if stream.NAME in queries else {})
         archived = not settings.archive
@@ -250,6 +254,7 @@ class _Job:
                 queries[stream.NAME] = self._start_live(sink, fail_on_loss=True), sink
                 tolerant = False
         self._hush()
+        pace.end()
         stream.stop_all(query for query, _ in queries.values())
         queries.clear()
         self._say("stopped; the next start goes on after the last batch in the tables")

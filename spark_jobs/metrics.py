@@ -103,7 +103,8 @@ class Metrics:
         )
         self.spark_seconds = Gauge(
             "kardia_stream_spark_seconds",
-            f"Spark's own durations of its last batch, by step: {', '.join(SPARK_STEPS)}; addBatch holds all stages",
+            f"Spark's own durations of its last batch, by step: {', '.join(SPARK_STEPS)}; addBatch holds all "
+            "stages and the rest after them",
             ["step"],
             registry=self.registry,
         )

@@ -4,9 +4,9 @@
     Kafka source -> coalesce -> groupBy(lane) -> LaneProcessor -+-> foreachBatch: toArrow once -> TableWriter
 
 Steps of a batch: (1) Spark writes the planned offsets, (2) the lanes are stepped and the state is written, (3) the
-writer's steps (`spark_jobs.writers`), `progress` last, (4) Spark commits the batch. A repeat after any crash starts at
-(1) with the same offsets and the state before them. The action on the frame runs in every repeat, also when all tables
-have the batch already, because the state of the batch is written by it.
+writer's steps (`spark_jobs.writers`), `progress` last, (4) Spark commits the batch, after a rest (`spark_jobs.pace`). A
+repeat after any crash starts at (1) with the same offsets and the state before them. The action on the frame runs in
+every repeat, also when all tables have the batch already, because the state of the batch is written by it.
 
 It must not know what an event means.
 """
@@ -41,6 +41,7 @@ from spark_jobs.journal import MIN_BYTES
 from spark_jobs.lane import FOREIGN
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import EVENTS_TAKEN, FILES_FORGOTTEN, LANES_READ, merge, take_counts, take_spent
+from spark_jobs.pace import Pace
 from spark_jobs.processor import LaneProcessor, stepped
 from spark_jobs.schemas import to_arrow, to_tables
 from spark_jobs.stages import Laps, Spent, add, rows_of
@@ -83,12 +84,17 @@ class Sink:
     """The end of the query: one call per batch, in the driver."""
 
     def __init__(
-        self, writer: TableWriter, first_batch: int, committed: Callable[[Committed], None] | None = None
+        self,
+        writer: TableWriter,
+        first_batch: int,
+        committed: Callable[[Committed], None] | None = None,
+        pace: Pace | None = None,
     ) -> None:
-        """Write with `writer`; `first_batch` is what the generation adds to Spark's numbers."""
+        """Write with `writer`; `first_batch` is what the generation adds to Spark's numbers. No `pace`: no rests."""
         self._writer = writer
         self._first_batch = first_batch
         self._committed = committed
+        self._pace = pace
         self.failure: BaseException | None = None
         """What stopped the query in here, before Spark wrapped it in Java text."""
 
@@ -124,6 +130,8 @@ class Sink:
                     *(counts[EVENTS_TAKEN], spent),
                 )
             )
+        if self._pace is not None:
+            self._pace.rest(tables)
 
 
 def start_query(
@@ -197,6 +205,12 @@ def _of_own_workers(number: int, made: Callable[[], DataFrame]) -> DataFrame:
         return made()
     finally:
         del environment[PART]
+
+
+def records(query: StreamingQuery) -> int:
+    """How many records the last batch that is over had; none before the first."""
+    progress = query.lastProgress
+    return 0 if progress is None else int(progress["numInputRows"])
 
 
 def durations(query: StreamingQuery) -> dict[str, float]:
