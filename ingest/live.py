@@ -225,7 +225,7 @@ class Following:
 
     def rest(self) -> None:
         """Wait until there may be something to do."""
-        self._notices.wait(self.collector.rest_s(self._idle_s), self._gather_s)
+        self._notices.wait(self.collector.rest_s(max(self._idle_s, self._gather_s)), self._gather_s)
 
     def stop(self) -> bool:
         """True when everything that was read has been acknowledged and saved."""
