@@ -23,15 +23,19 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield world
 
 
-def copytruncate(world: World, *, keep: bool = True) -> None:
-    """Older copies move on, as logrotate has them."""
+def copytruncate(world: World, *, keep: bool = True, lost: int = 0) -> tuple[int, int]:
+    """Older copies move on, as logrotate has them. `lost`: lines that are written between copy and emptying. Gives the
+    stamps around them, from the first line on."""
     if keep:
         for number in (2, 1):
             older = world.path.with_name(f"{world.path.name}.{number}")
             if older.exists():
                 older.rename(world.path.with_name(f"{world.path.name}.{number + 1}"))
         world.path.with_name(f"{world.path.name}.1").write_bytes(world.path.read_bytes())
+    copied_to = world.number
+    world.write(lost)
     world.truncate()
+    return copied_to, world.number + 1
 
 
 def gaps(world: World) -> list[tuple[float, float]]:
@@ -98,7 +102,30 @@ def test_two_copies_that_were_made_while_nobody_looked_are_read(world: World, re
     world.crash()
     world.drain()
     assert sorted(world.members()) == sorted(world.expected())
-    assert all(end - begin <= 20 for begin, end in gaps(world))
+    assert gaps(world) == [(read + 4, read + 5), (read + 9, read + 10)]
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_each_copy_that_was_made_while_nobody_looked_may_lack_lines(world: World, is_renamed: bool) -> None:
+    """A writer that goes on in a new file loses nothing by that, and no gap tells of it."""
+    world.write(3)
+    world.step(20)
+    world.write(2)
+    expected = [copytruncate(world, lost=2)]
+    world.write(2)
+    if is_renamed:
+        world.rename()
+        world.write(2)
+    expected.append(copytruncate(world))
+    world.write(3)
+    expected.append(copytruncate(world, lost=1))
+    world.write(4)
+    world.crash()
+    world.drain()
+    assert gaps(world) == expected
+    lost = {f"m-{number}" for begin, end in expected for number in range(int(begin) + 1, int(end))}
+    assert len(lost) == 3
+    assert set(world.members()) == set(world.expected()) - lost
 
 
 def test_a_copy_of_what_was_read_is_not_read_again(world: World) -> None:

@@ -167,7 +167,9 @@ def _bounds(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
 
 
 def _untold(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
-    """What was lost by an emptying, and no gap says so in each lane."""
+    """What was lost by an emptying, and no gap says so in each lane. Lines that a collector read before they were
+    emptied are not lost: the gap may begin at any of them, and a line before it that was not read is found by
+    `_lines`."""
     for one in ledger.emptied:
         counts[f"copied and emptied: {one.log}"] += 1
         if one.lost is None:
@@ -178,7 +180,7 @@ def _untold(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
             for row in ledger.progress
             if row["gaps"]
             and row["source"].endswith(STREAM_OF[one.log])
-            and row["gap_from_ms"] <= one.lost[0] + WITHIN_MS
+            and row["gap_from_ms"] <= one.lost[1] + WITHIN_MS
             and row["gap_to_ms"] >= one.lost[1] - WITHIN_MS
         ]
         missing = sorted({*range(ledger.lanes)} - {*told})
