@@ -114,21 +114,21 @@ class Incarnation:
     def _name(self, cut: Cut) -> None:
         """The first complete line names the incarnation: it stays as it is while the file grows."""
         if cut.lines:
-            self.name = self._wrapped_name()
+            self.name = self.first_name()
         elif cut.long_end >= 0:
             self.name = name_of(cut.long_head)
         elif cut.block:
             self.name = name_of(cut.block)
 
-    def _wrapped_name(self) -> str:
-        """Of the first entry as it stands in the file: the begin of a line may stand in another one."""
+    def first_name(self) -> str:
+        """Name by the first entry as it stands in the file; of a wrapped line the begin may stand in another one."""
         return name_of(self.head().lstrip(b"\0"))
 
     def finish(self) -> tuple[bytes, Cut]:
         """Give out what is left at the end of a file that will not grow."""
         line, cut = self._splitter.finish()
         if not self.name:
-            self.name = self._wrapped_name() if cut.ended else name_of(line or cut.long_head)
+            self.name = self.first_name() if cut.ended else name_of(line or cut.long_head)
         return line, cut
 
     def saved(self, *, done: bool = False) -> Saved:

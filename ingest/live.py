@@ -19,7 +19,7 @@ from ingest.ends import EndsSource
 from ingest.errors import PositionsError
 from ingest.followable import Followable
 from ingest.metrics import Metrics
-from ingest.notices import FEW_BYTES_S, GATHER_FEW_S, GATHER_S, Notices
+from ingest.notices import GATHER_S, Notices, gather_s
 from ingest.offsets_source import OffsetsSource, partitions_of_offsets
 from ingest.ports import Clock, Saves, Topic
 from ingest.positions import Positions, Store
@@ -212,8 +212,7 @@ class Following:
         """One round; True when there is more to read, False when the caller may sleep a little."""
         read = self.collector.step()
         since_s, self._stepped_s = self._stepped_s, self._clock.monotonic_s()
-        is_few = self.collector.round_bytes < FEW_BYTES_S * (self._stepped_s - since_s)
-        self._gather_s = GATHER_FEW_S if is_few else GATHER_S
+        self._gather_s = gather_s(self.collector.round_bytes, self._stepped_s - since_s)
         if self._notices.looked(found=self.collector.round_bytes > 0):
             self._say(
                 f"nobody tells of lines that are written: the logs are looked at every {self._idle_s * 1000:.0f} ms"

@@ -31,6 +31,11 @@ TOLD_BYTES = 64 * 1024
 """What is taken of what was told at once: a queue of the system holds a quarter of it, or a little more."""
 
 
+def gather_s(read_bytes: int, passed_s: float) -> float:
+    """How long lines are let come together after a round that found so many bytes, of so many seconds."""
+    return GATHER_FEW_S if read_bytes < FEW_BYTES_S * passed_s else GATHER_S
+
+
 class Notices:
     """What the system tells of directories."""
 

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from ingest.blocks import Cut
 from ingest.identity import Saved, continues, digest, same_file
-from ingest.incarnation import Incarnation, TruncatedError, name_of
+from ingest.incarnation import Incarnation, TruncatedError
 
 READ_BYTES = 1024 * 1024
 """Bytes read at once."""
@@ -102,11 +102,10 @@ class Tail:
         self._losses: list[Loss] = []
         self._retry_at_s = 0.0
         self._newest_ns = max((entry.modified_ns for entry in saved), default=0)
-        self._was_emptied = False
-        """Whether the log was copied and emptied since the positions were saved."""
-        before = self._resume([entry for entry in saved if not entry.done])
+        before, was_emptied = self._resume([entry for entry in saved if not entry.done])
         self._look()
-        before += self._lost_between({(entry.device, entry.inode) for entry in saved})
+        if was_emptied:
+            before += self._lose_between({(entry.device, entry.inode) for entry in saved})
         for number, place in enumerate(before):
             if place < len(self._open):
                 self._losses[number] = self._losses[number]._replace(following=self._open[place].head())
@@ -315,10 +314,11 @@ class Tail:
 
     # --- restart -----------------------------------------------------------------------------------------------------
 
-    def _resume(self, saved: list[Saved]) -> list[int]:
+    def _resume(self, saved: list[Saved]) -> tuple[list[int], bool]:
         """Find the remembered incarnations among the files there are, by what they say, not by their names. Gives for
-        each loss how many of the open ones were written before it."""
+        each loss how many of the open ones were written before it, and whether the log was copied and emptied since."""
         before: list[int] = []
+        was_emptied = False
         with suppress(OSError):
             candidates = [path for _, path, _ in self._siblings()] + [self.path]
             for entry in saved:
@@ -334,21 +334,21 @@ class Tail:
                 elif not same_file(path.stat(), entry):  # a copy: what was written since it was made is lost
                     self._lose(opened, "truncated", opened.last())
                     before.append(len(self._open))
-                    self._was_emptied = True
+                    was_emptied = True
             if self._current is not None and self._current.position == 0:
                 unseen = self._between(apart=self._current)
                 self._open[-1:-1] = [one for path in unseen if (one := self._opened(path)) is not None]
                 # Its name leads to the same file as before: whatever lies beside it was copied from it.
-                self._was_emptied |= len(self._open) > 1
-        return before
+                was_emptied |= bool(unseen)
+        return before, was_emptied
 
-    def _lost_between(self, saved: set[tuple[int, int]]) -> list[int]:
+    def _lose_between(self, saved: set[tuple[int, int]]) -> list[int]:
         """A log that was emptied once may have been so again and again while nobody looked: at the end of each copy
         that is there lines may be lost. Not behind a file that was `saved`: it has moved with all that was in it."""
         before: list[int] = []
-        for place, one in enumerate(self._open[:-1] if self._was_emptied else ()):
+        for place, one in enumerate(self._open[:-1]):
             if not one.name and (one.device, one.inode) not in saved:
-                self._losses.append(Loss(name_of(one.head()), 0, 0.0, "truncated", one.last()))
+                self._losses.append(Loss(one.first_name(), 0, 0.0, "truncated", one.last()))
                 before.append(place + 1)
         return before
 

@@ -2,8 +2,9 @@
 
 A batch of Spark costs the same whatever is in it, and beside members that do nothing else than live batches back to
 back take a core. So as long as all goes on as before a batch is followed by a rest, and the next one is larger. A rest
-is short beside the session timeouts there are, and there is none while a member is late or worse, for a while after
-anything else than samples was told, and while so much comes that it might not fit into a batch.
+is short beside the session timeouts and poll intervals there are, and there is none while a member is late or worse or
+a group rebalances, for a while after anything else than samples was told, and while so much comes that it might not fit
+into a batch.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kardia.kafka.states import GroupState, ModernState
 from kardia.tables import PROGRESS
 
 SAMPLED = frozenset({"health", "lag", PROGRESS.name})
@@ -24,14 +26,21 @@ SAMPLED = frozenset({"health", "lag", PROGRESS.name})
 CALM = ("ok", "unknown", "ended")
 """Statuses of members for which no timeout is in sight."""
 
+REBALANCING = (GroupState.PREPARING, GroupState.COMPLETING, ModernState.ASSIGNING, ModernState.RECONCILING)
+"""States of groups in which a timeout may be in sight for a member whose status is ok: whom a rebalance waits for goes
+on with its heartbeats (`kardia.statuses`)."""
+
 AWAKE_S = 10.0
 """So long after something was told batches are made back to back: one thing seldom happens alone."""
 
 SHARE = 8
-"""A rest is at most this part of the shortest session timeout: half of one passes before it is called imminent."""
+"""A rest is at most this part of the shortest timeout: half of one passes before it is called imminent."""
+
+TIMEOUTS = ("session_timeout_ms", "poll_interval_ms")
+"""Columns of `health`."""
 
 FORGET_S = 60.0
-"""A session timeout counts for so long after the last sample of a member that has it."""
+"""A timeout counts for so long after the last sample of a member that has it."""
 
 FULL = 0.25
 """No rest while this share of what a batch may take has come in the one before."""
@@ -71,11 +80,12 @@ class Pace:
         self._ended.set()
 
     def _note(self, health: pa.Table, now_s: float) -> None:
-        found = pc.min(health["session_timeout_ms"]).as_py()
-        found_ms = math.inf if found is None else float(found)
+        found_ms = min((ms for name in TIMEOUTS if (ms := pc.min(health[name]).as_py()) is not None), default=math.inf)
         if found_ms <= self._shortest_ms or now_s - self._shortest_at_s > FORGET_S:
             self._shortest_ms, self._shortest_at_s = found_ms, now_s
 
 
 def _is_calm(health: pa.Table) -> bool:
-    return bool(pc.all(pc.is_in(health["status"], pa.array(CALM)), min_count=0).as_py())
+    calm = pc.is_in(health["status"], pa.array(CALM))
+    rebalancing = pc.is_in(health["group_state"], pa.array(REBALANCING))
+    return bool(pc.all(pc.and_not(calm, rebalancing), min_count=0).as_py())

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kardia.kafka.states import GroupState, ModernState
 from kardia.tables import STATUSES
 from spark_jobs.pace import AWAKE_S, CALM, FORGET_S, FULL, SHARE, Pace
 
@@ -29,8 +30,11 @@ class World:
         return self.pace.rest_s({name: pa.Table.from_pylist(rows) for name, rows in tables.items()})
 
 
-def member(status: str = "ok", session_ms: int | None = 45_000) -> dict[str, Any]:
-    return {"status": status, "session_timeout_ms": session_ms}
+def member(
+    status: str = "ok", session_ms: int | None = 45_000, poll_ms: int | None = None, group_state: str = "Stable"
+) -> dict[str, Any]:
+    timeouts = {"session_timeout_ms": session_ms, "poll_interval_ms": poll_ms}
+    return {"status": status, "group_state": group_state, **timeouts}
 
 
 PROGRESS = [{"lane": 1}]
@@ -59,6 +63,17 @@ def test_a_start_and_what_happens_keep_it_awake_for_a_while() -> None:
 def test_members_in_danger_keep_it_awake(status: str) -> None:
     world = World()
     assert world.rest_s(progress=PROGRESS, health=[member(), member(status)]) == (QUIET_S if status in CALM else 0)
+
+
+@pytest.mark.parametrize("state", sorted({*GroupState, *ModernState}))
+def test_a_rebalance_keeps_it_awake_though_its_members_look_well(state: str) -> None:
+    world = World()
+    passing = {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
+    assert world.rest_s(health=[member(), member(group_state=state)]) == (0 if state in passing else QUIET_S)
+
+
+def test_a_poll_interval_counts_as_a_session_timeout_does() -> None:
+    assert World().rest_s(health=[member(poll_ms=8_000), member(poll_ms=300_000)]) == 8 / SHARE
 
 
 def test_a_rest_is_short_beside_the_shortest_session_timeout() -> None:
