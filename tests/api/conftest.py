@@ -72,6 +72,16 @@ def running(settings: ApiSettings, now_ms: Callable[[], int]) -> Iterator[str]:
         yield url
 
 
+class Served(uvicorn.Server):
+    """A server that leaves no socket open: those of a page that still follows would be closed in another test."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """What waits is cancelled after a second, as ever; then what is left is cut off."""
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+
 @contextmanager
 def served(app: FastAPI) -> Iterator[str]:
     """An application in a thread of its own on a free port; gives its URL."""
@@ -86,7 +96,7 @@ def served(app: FastAPI) -> Iterator[str]:
             h11_max_incomplete_event_size=URL_AND_HEADERS_BYTES,
             timeout_graceful_shutdown=1,  # a page that is still open follows for ever
         )
-        server = uvicorn.Server(config)
+        server = Served(config)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:
