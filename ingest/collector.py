@@ -30,8 +30,9 @@ from ingest.ports import Clock, Ends, Records, Samples, Saves, Sessions, Topic
 from ingest.positions import Positions, SavedDirectory
 from ingest.processes import Processes, of_groups, summary_of
 from ingest.router import Directory
+from ingest.session_lengths import SessionLengths, sessions_of
 from ingest.stream import Covered, LogStream
-from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, for_shard, lane_of, stream_of
+from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, broker_of, for_shard, lane_of, stream_of
 
 FLUSH_MS = 80
 """So long after the flush before, the first round that has events sends them."""
@@ -145,6 +146,9 @@ class Collector:
     _processes: dict[str, Processes] = field(default_factory=lambda: defaultdict(Processes))
     """Stream -> what its lines have shown of the broker's process. Not saved: lanes go by their own groups for what was
     before a collector began."""
+
+    _lengths: dict[str, SessionLengths] = field(default_factory=lambda: defaultdict(SessionLengths))
+    """Broker -> what its logs have shown of the length of sessions; not saved either."""
 
     def step(self) -> bool:
         """One round; True when there is more to read, False when the caller may sleep a little."""
@@ -347,6 +351,7 @@ class Collector:
         for gap in self._gaps:
             # Before the ticks: a reader may stop between any two records, and no tick may pass a gap unsaid.
             self.metrics.gaps.labels((gap.detail or {})["reason"]).inc()
+            self._lengths[broker_of(gap.source)].lose(gap.logged_at_ms)
             for lane in lanes:
                 lane.append(gap)
         self._gaps = []
@@ -374,7 +379,9 @@ class Collector:
         """Events of one incarnation, routed, and its tick in every lane."""
         gathered = covered.gathered
         own = gathered.events
-        summary = summary_of(chain.from_iterable(own), of_groups(gathered.quiet), gathered.silences)
+        quiet = of_groups(gathered.quiet)
+        summary = summary_of(chain.from_iterable(own), quiet, gathered.silences)
+        sessions = sessions_of(chain.from_iterable(own), quiet)
         folded = routed(gathered, self.directory, self.lanes)
         for client, events in gathered.unrouted.items():
             shards = self.directory.shards_of(client)
@@ -407,6 +414,12 @@ class Collector:
                 summary, gathered.silences, self._alive_to_ms.get(stream), gathered.first_at_ms
             )
             signs |= self._processes[stream].signs()
+        lengths = self._lengths[broker_of(covered.source)]
+        if stream.endswith("/request"):
+            lengths.take(sessions, gathered.silences, gathered.last_at_ms or 0.0)
+        else:
+            lengths.take(sessions)
+        signs |= lengths.signs()
         self._alive_to_ms[stream] = signs["last_line_at_ms"]
         if covered.complete_to_ms <= 0:
             return  # no line with a stamp yet and not at the end: nothing can be said

@@ -39,6 +39,8 @@ from ingest.offsets_records import record_events
 from ingest.planning import RANGE_BYTES, FileRange, dialect_for, plan
 from ingest.processes import NOTHING, Processes, Summary, summary_of
 from ingest.router import UNROUTED, ClientKey, Directory
+from ingest.session_lengths import NOTHING as NO_SESSIONS
+from ingest.session_lengths import Sessions, sessions_of
 from kardia.events import ALL_SHARDS, Event, Kind, for_shard, lane_of
 from kardia.stretches import Stretch
 
@@ -77,6 +79,8 @@ class ParsedRange(msgspec.Struct):
     """Further events that name no group, folded: [client id, address, stretches]."""
     summary: Summary = NOTHING
     """What it tells of the broker's process."""
+    sessions: Sessions = NO_SESSIONS
+    """What it tells of sessions of the newer protocols."""
 
     def ticks(self, sent: dict[int, int] | None = None, complete_to_ms: float | None = None) -> list[Event]:
         """One TICK per lane for this range; the one of lane i is the i-th.
@@ -220,6 +224,7 @@ def _parsed(source: str, start: int, end: int, gathered: Gathered, dialect: Dial
         stretches,
         [(client_id, host, folded) for (client_id, host), folded in unrouted.items()],
         summary_of(chain.from_iterable(gathered.events), chain.from_iterable(stretches), gathered.silences),
+        sessions_of(chain.from_iterable(gathered.events), chain.from_iterable(stretches)),
     )
 
 

@@ -249,6 +249,8 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "list of [from_ms, to_ms, shown_at_ms, 1 if nobody was late else 0]: the same process between two instants",
         "queued_at": "list of float: when requests arrived that stood long in the broker's queue, one a moment",
         "asked_from_ms": "float; the first request about a group, as far as whoever reads the log has read",
+        "session_shown": "list of [protocol, session timeout or 0, at_ms]: what an eviction has shown of groups with "
+        "epochs, from an instant on; 0: two have contradicted each other",
         "session_ms": "dict protocol -> int, session timeout of groups with epochs as the cluster is configured; where "
         "it was read, from time to time",
         "group_session_ms": "dict group -> the same, of groups with a configuration of their own",

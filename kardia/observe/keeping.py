@@ -34,6 +34,7 @@ KEPT: dict[str, Any] = {
     "told_session_ms": dict[str, int],
     "told_group_session_ms": dict[str, dict[str, int]],
     "logged_session_ms": dict[str, dict[str, int]],
+    "shown_session_ms": dict[str, dict[str, int]],
     "shared_session_ms": dict[str, dict[str, int]],
     "loading": dict[str, Loading],
     "began_at": float,

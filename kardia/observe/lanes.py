@@ -144,6 +144,7 @@ def _take_brokers(observer: Observer, before: Sequence[Observer]) -> None:
         observer.told_session_ms |= old.told_session_ms
         observer.told_group_session_ms |= old.told_group_session_ms
         observer.logged_session_ms |= old.logged_session_ms
+        observer.shown_session_ms |= old.shown_session_ms
         for broker in old.timers:
             observer.timers.setdefault(broker, [])
     observer.began_at = min((old.began_at for old in before if old.began_at >= 0), default=NEVER)

@@ -15,6 +15,8 @@ import msgspec
 
 from ingest.offline import ParsedRange
 from ingest.processes import NOTHING, Summary
+from ingest.session_lengths import NOTHING as NO_SESSIONS
+from ingest.session_lengths import Sessions
 from kardia.events import Event
 from kardia.stretches import Stretch
 
@@ -73,6 +75,8 @@ class ParsedPiece(msgspec.Struct, array_like=True):
     """Events that are not folded: what a piece takes in memory goes by them."""
     summary: Summary = NOTHING
     """What it tells of its broker's process."""
+    sessions: Sessions = NO_SESSIONS
+    """What it tells of sessions of the newer protocols."""
 
 
 _index_decoder = msgspec.msgpack.Decoder(Index)
@@ -128,6 +132,7 @@ def spill(parsed: ParsedRange, path: Path) -> ParsedPiece:
         parsed.slow,
         unfolded,
         parsed.summary,
+        parsed.sessions,
     )
 
 

@@ -13,6 +13,7 @@ after the server.log beside it, or ends long before, is said to (`ABSENT_MS`): t
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,9 @@ import msgspec
 
 from ingest.planning import ARCHIVES
 from ingest.processes import Processes
+from ingest.session_lengths import SessionLengths
 from kardia.events import SILENCE_MS, broker_of, stream_of
+from kardia.observe.state.group import NEVER
 from spark_jobs.replay.pieces import ParsedPiece
 
 PORTION_PIECES = 8
@@ -88,6 +91,8 @@ class Portions:
         self._waiting: list[ParsedPiece] = []
         self._learned: Entries = []
         self._streams: dict[str, _Stream] = {}
+        self._lengths: dict[str, SessionLengths] = defaultdict(SessionLengths)
+        """By broker."""
         self._broker_last_ms: dict[str, float] = {}
         self._broker_first_ms: dict[str, float] = {}
         self._number = 0
@@ -181,11 +186,20 @@ class Portions:
         silences.extend([begin, end] for begin, end in piece.silences)
         stream.silences.extend(silences)
         stream.processes.take(piece.summary, silences)
+        self._note_sessions(piece, silences, lost_to_ms=piece.first_at_ms if is_hole else NEVER)
         stream.slow.extend(piece.slow)
         stream.first_line_ms = stream.first_line_ms or piece.first_at_ms
         stream.last_line_ms = max(stream.last_line_ms, piece.last_at_ms)
         for reason, count in piece.ignored.items():
             stream.ignored[reason] = stream.ignored.get(reason, 0) + count
+
+    def _note_sessions(self, piece: ParsedPiece, silences: list[list[float]], lost_to_ms: float) -> None:
+        lengths, is_request = self._lengths[broker_of(piece.source)], stream_of(piece.source).endswith("/request")
+        if not is_request:
+            lengths.take(piece.sessions)
+            return
+        lengths.lose(lost_to_ms)
+        lengths.take(piece.sessions, silences, piece.last_at_ms)
 
     def _absent(self, name: str, latest_ms: dict[str, float], *, is_open: bool) -> dict[str, float]:
         """Where a request log begins and ends, as far as the other log of its broker goes on without it."""
@@ -218,6 +232,7 @@ class Portions:
             signs["holes"] = stream.holes
         if name.endswith("/request"):
             signs |= stream.processes.signs()
+        signs |= self._lengths[broker].signs()
         progress = StreamProgress(
             stream.source, stream.told, stream.end, complete_to_ms, stream.lines, stream.ignored, signs
         )

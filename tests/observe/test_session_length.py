@@ -227,6 +227,71 @@ def test_a_state_without_it_is_taken_up() -> None:
     assert Observer.restore(scene.settings, 0, state).shared_session_ms == {}
 
 
+# --- what whoever reads the logs has seen of any group
+
+
+def shown_in_a_tick(scene: ModernScene, at: float, session_ms: int) -> None:
+    """What the tick of a collector says of an eviction in another lane."""
+    scene.tick(at)
+    event = scene.events[-1]
+    sign = {"session_shown": [[scene.protocol, session_ms, START + at]]}
+    scene.events[-1] = event._replace(detail={**(event.detail or {}), **sign})
+
+
+def test_it_serves_groups_of_which_nothing_else_says_it_provisionally() -> None:
+    scene = pair(given_ms=-1)
+    shown_in_a_tick(scene, 5_000, 10_000)
+    scene.tick(6_000)
+    known = scene.known()
+    assert shown(known, "b") == (10_000, 14_100, "provisional")
+    assert {row["session_timeout_ms"] for row in named("members", known.rows["members"])} == {None}
+    scene.tick(20_000)
+    assert "b" not in scene.known().ended(), "it ends nobody"
+
+
+def test_what_a_group_has_shown_of_itself_stands_above_it() -> None:
+    scene = pair(given_ms=-1)
+    shown_in_a_tick(scene, 5_000, 30_000)
+    scene.beats(6_200, 17_000, 2, "a")
+    line(scene, 14_102, "epoch_member_fenced", "b", EXPIRED)
+    scene.tick(17_000)
+    assert shown(scene.known(), "a") == (10_000, 26_200, "inferred")
+
+
+def test_it_ends_when_two_have_contradicted_each_other() -> None:
+    scene = pair(given_ms=-1)
+    shown_in_a_tick(scene, 5_000, 10_000)
+    shown_in_a_tick(scene, 6_000, session_length.DIFFERENT)
+    scene.tick(7_000)
+    assert shown(scene.known(), "b")[:2] == (None, None)
+
+
+def test_a_group_that_contradicts_it_ends_it_for_its_own_shard() -> None:
+    """By shard, so that it is the same in any number of lanes."""
+    scene = pair(given_ms=-1)
+    second_group(scene, SAME_SHARD, 5_000)
+    second_group(scene, OTHER_SHARD, 5_500)
+    shown_in_a_tick(scene, 6_000, 10_000)
+    scene.beats(6_200, 19_000, 2, "a")
+    scene.beat(18_500, "b", 2)
+    scene.tick(19_000)
+    known = scene.known()
+    rows = {row["group_id"]: row for row in named("health", known.rows["health"]) if row["member_id"] == "m"}
+    assert rows[SAME_SHARD]["session_timeout_ms"] is None
+    assert (rows[OTHER_SHARD]["session_timeout_ms"], rows[OTHER_SHARD]["status"]) == (10_000, "overdue")
+
+
+def test_it_goes_to_all_lanes_and_is_kept() -> None:
+    scene = pair(given_ms=-1)
+    shown_in_a_tick(scene, 5_000, 10_000)
+    scene.tick(6_000)
+    before = Observer(scene.settings)
+    before.step(scene.events)
+    kept = Observer.restore(scene.settings, 0, before.snapshot())
+    told = {"10.0.0.1:9092": {"consumer": 10_000}}
+    assert [one.shown_session_ms for one in lanes.regrouped([kept], scene.settings, 3)] == [told] * 3
+
+
 # --- nothing says it
 
 

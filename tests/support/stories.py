@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -17,10 +18,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ingest.offline import parse_range, plan, read_offsets_file, route, tick
+from ingest.offline import ParsedRange, parse_range, plan, read_offsets_file, route, tick
 from ingest.processes import Processes, summary_of
 from ingest.router import Directory
 from ingest.samples import ReadSamples
+from ingest.session_lengths import SessionLengths, sessions_of
 from ingest.stamps import Stamps, zone_named
 from kardia.events import (
     ALL_SHARDS,
@@ -29,7 +31,9 @@ from kardia.events import (
     SILENCE_MS,
     Event,
     Kind,
+    broker_of,
     lane_of,
+    stream_of,
 )
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import TABLES, Row
@@ -184,6 +188,7 @@ def lanes_in(
     lanes: list[list[Event]] = [[] for _ in range(count)]
     if samples:
         _add_samples(lanes, story.folder / "samples.jsonl.gz")
+    shown = _sessions_shown(pieces)
     if offsets and (story.folder / "offsets.jsonl.gz").exists():
         records = list(read_offsets_file(story.folder / "offsets.jsonl.gz"))
         for event in records:
@@ -195,9 +200,21 @@ def lanes_in(
     for piece in pieces:
         for lane, events in route(piece, directory).items():
             lanes[lane].extend(sorted(events, key=lambda event: event.start))
+        signs = shown[piece.source, piece.start]
         for lane, told in enumerate(piece.ticks()):
-            lanes[lane].append(told)
+            lanes[lane].append(told._replace(detail={**(told.detail or {}), **signs}))
     return tuple(tuple(events) for events in lanes)
+
+
+def _sessions_shown(pieces: list[ParsedRange]) -> dict[tuple[str, int], dict[str, Any]]:
+    """(Source, begin) of each range -> what its tick says of the length of sessions, by both logs of its broker."""
+    lengths: dict[str, SessionLengths] = defaultdict(SessionLengths)
+    found = {}
+    for piece in sorted(pieces, key=lambda one: stream_of(one.source).endswith("/request")):  # sentences first
+        own = lengths[broker_of(piece.source)]
+        own.take(piece.sessions, piece.silences, piece.last_at_ms if "/request/" in piece.source else 0.0)
+        found[piece.source, piece.start] = own.signs()
+    return found
 
 
 def _add_samples(lanes: list[list[Event]], path: Path) -> None:
@@ -288,7 +305,8 @@ Told = dict[tuple[str, float], dict[str, Any]]
 
 
 def told_live(lanes: tuple[tuple[Event, ...], ...], every_ms: int, stamps: dict[str, list[float]]) -> Told:
-    """What ticks every `every_ms` tell of each broker's process: of the events of all lanes, as a collector sees it."""
+    """What ticks every `every_ms` tell of each broker's process and of the length of sessions: of the events of all
+    lanes, as a collector sees it."""
     told: Told = {}
     read = list(
         {(event.source, event.start): event for events in lanes for event in events if event.kind != Kind.TICK}.values()
@@ -296,7 +314,10 @@ def told_live(lanes: tuple[tuple[Event, ...], ...], every_ms: int, stamps: dict[
     first_at_ms = min(event.logged_at_ms for event in read)
     for source, lines in stamps.items():
         own = sorted((event for event in read if event.source == source), key=lambda event: event.logged_at_ms)
+        beside = [event for event in read if stream_of(event.source) == f"{broker_of(source)}/server"]
+        beside.sort(key=lambda event: event.logged_at_ms)
         processes, now, begin, last_line_at_ms = Processes(), first_at_ms, 0, None
+        lengths, read_to = SessionLengths(), 0
         while begin < len(own):
             now += every_ms
             end = bisect_right(own, now, key=lambda event: event.logged_at_ms)
@@ -304,7 +325,11 @@ def told_live(lanes: tuple[tuple[Event, ...], ...], every_ms: int, stamps: dict[
             silences = signs.get("silences", [])
             summary = summary_of(own[begin:end], (), silences)
             processes.take(summary, silences, last_line_at_ms, signs.get("first_line_at_ms"))
-            told[source, now] = processes.signs()
+            written_to = bisect_right(beside, now, key=lambda event: event.logged_at_ms)
+            lengths.take(sessions_of(beside[read_to:written_to], ()))
+            lengths.take(sessions_of(own[begin:end], ()), silences, signs.get("last_line_at_ms", 0.0))
+            read_to = written_to
+            told[source, now] = processes.signs() | lengths.signs()
             begin, last_line_at_ms = end, signs.get("last_line_at_ms", last_line_at_ms)
     return told
 

@@ -130,6 +130,8 @@ class Facts:
         """Group -> the same, of groups with a configuration of their own."""
         self.logged_session_ms: dict[str, dict[str, int]] = {}
         """Broker -> the same as its start lines in server.log say."""
+        self.shown_session_ms: dict[str, dict[str, int]] = {}
+        """Broker -> the same as evictions of any of its groups show; `DIFFERENT` where they differ."""
         self.shared_session_ms: dict[str, dict[str, int]] = {}
         """Shard -> the same as evictions of its groups show; `DIFFERENT` where they differ. By shard and not by lane:
         what is said must not depend on the number of lanes."""

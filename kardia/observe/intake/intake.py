@@ -401,6 +401,8 @@ class Intake(Facts):
         alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
         if not repeated and "session_ms" in detail:
             source.queue.append((event.logged_at_ms, event))  # counts from its instant on, as a request does
+        if not repeated:
+            self._take_shown(event, source, detail)
         if not repeated and stream_of(event.source).endswith("/request"):  # other logs are silent when all is well
             self._take_told(event, stream, detail)
             self._take_process(event, source, detail)
@@ -469,6 +471,14 @@ class Intake(Facts):
             at = float(at)
             told_at = event._replace(start=-1, logged_at_ms=at, arrived_at_ms=at, handled_at_ms=at, decided_at_ms=at)
             source.queue.append((at, told_at._replace(detail=sign)))
+
+    @staticmethod
+    def _take_shown(event: Event, source: Source, detail: dict[str, Any]) -> None:
+        """Queue what a tick tells of the length of sessions at the instants from which it counts."""
+        for protocol, session_ms, told_at_ms in detail.get("session_shown") or ():
+            at, shown = float(told_at_ms), {"session_shown": [protocol, session_ms]}
+            told = event._replace(start=-1, logged_at_ms=at, arrived_at_ms=at, handled_at_ms=at, decided_at_ms=at)
+            source.queue.append((at, told._replace(detail=shown)))
 
     def _stops_before(self, limits: dict[str, float], hold_ms: float) -> Iterator[float]:
         """Where the clocks have to stop on their way to `limits`, because a tick told something: at each yield the

@@ -2,13 +2,16 @@
 
 In this order (`state.modern.SESSION_SURE` says how sure each is): the configuration, as it was given or as the cluster
 was asked for it; the last eviction of the group itself; the settings that its broker logged when it started, which a
-configuration of the group's own overrides; evictions of other groups of its shard, as long as all agree. Each stands
+configuration of the group's own overrides; evictions of other groups of its shard, as long as all agree; those of any
+group of its broker, or of all brokers alike, as who reads their logs has told (`ingest.session_lengths`). Each stands
 until somebody of the group is silent for longer and stays a member. Where nothing says it the default of brokers is
 held, as what lets a member count as overdue; it is told to nobody, and ends nobody. Sources:
 `GroupMetadataManager.consumerGroupSessionTimeoutMs`, and those of share and streams groups.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from kardia.certainty import Certainty
 from kardia.events import Event
@@ -86,18 +89,20 @@ def _told(facts: Facts, group: Group, modern: ModernGroup) -> tuple[int, str]:
         return given_ms, "given"
     if modern.session_from in ("given", "seen"):
         return -1, ""
-    shared_ms = facts.shared_session_ms.get(str(group.shard), {}).get(protocol, -1)
-    for found_ms, source in ((_logged(facts, group, protocol), "logged"), (shared_ms, "shared")):
+    of_all_ms = _of_broker(facts.shown_session_ms, group, protocol)
+    shared_ms = facts.shared_session_ms.get(str(group.shard), {}).get(protocol, of_all_ms)
+    logged_ms = _of_broker(facts.logged_session_ms, group, protocol)
+    for found_ms, source in ((logged_ms, "logged"), (shared_ms, "shared")):
         if found_ms > modern.session_least_ms:
             return found_ms, source
     return -1, ""
 
 
-def _logged(facts: Facts, group: Group, protocol: str) -> int:
-    """As the group's broker has logged it, or else all brokers alike; -1 if neither."""
-    own_ms = facts.logged_session_ms.get(group.broker, {}).get(protocol, -1)
-    of_all = {one.get(protocol, -1) for one in facts.logged_session_ms.values()}
-    return own_ms if own_ms > 0 or len(of_all) != 1 else of_all.pop()
+def _of_broker(told: Mapping[str, Mapping[str, int]], group: Group, protocol: str) -> int:
+    """As it is told of the group's broker, or else of all brokers alike; -1 if neither."""
+    own_ms = told.get(group.broker, {}).get(protocol, -1)
+    of_all = {one.get(protocol, -1) for one in told.values()}
+    return own_ms if own_ms >= 0 or len(of_all) != 1 else of_all.pop()
 
 
 def on_logged(facts: Facts, event: Event) -> None:
@@ -105,6 +110,18 @@ def on_logged(facts: Facts, event: Event) -> None:
     told = {name: int(ms) for name, ms in ((event.detail or {}).get("session_ms") or {}).items()}
     known = facts.logged_session_ms.setdefault(facts.broker, {})
     known |= {name: ms for name, ms in told.items() if name in PROTOCOLS_WITH_EPOCHS and ms > 0}
+    take_up(facts)
+
+
+def on_shown(facts: Facts, event: Event) -> None:
+    """Who reads the logs of a broker has seen an eviction that shows it, or one that contradicts those before."""
+    protocol, session_ms = (event.detail or {})["session_shown"]
+    facts.shown_session_ms.setdefault(facts.broker, {})[str(protocol)] = int(session_ms)
+    for group in facts.groups.values():
+        modern = group.modern
+        served = modern is not None and (modern.session_from, modern.protocol) == ("shared", protocol)
+        if served and modern is not None and _told(facts, group, modern)[0] != modern.session_ms:
+            _forget(facts, group, modern)
     take_up(facts)
 
 
@@ -130,16 +147,23 @@ def learn(facts: Facts, group: Group, member: Member, ended_at_ms: float) -> Non
         return
     if heard_at_ms <= max(group.unsure_to, group.gap_at_ms) or facts.is_broken(group.broker, since, ended_at_ms):
         return
-    # The whole number of seconds that fits between the longest and the shortest that it can have been.
-    at_most_ms, at_least_ms = ended_at_ms - since, ended_at_ms - heard_at_ms - BUSY_MS
-    seconds_ms = int((at_most_ms + AT_ONCE_MS) // SECOND_MS * SECOND_MS)
-    if seconds_ms <= 0 or not at_least_ms <= seconds_ms or seconds_ms - SECOND_MS >= at_least_ms:
+    seconds_ms = seconds_between(since, heard_at_ms, ended_at_ms)
+    if seconds_ms <= 0:
         return  # of a late timer, or of a session that is no whole number of seconds: which, it does not show
     if (modern.session_from, modern.session_ms) == ("seen", seconds_ms):
         return
     modern.session_ms, modern.session_from = seconds_ms, "seen"
-    arm_all(facts, group, "inferred" if at_most_ms - seconds_ms <= NEAR_MS else "provisional")
+    arm_all(facts, group, "inferred" if ended_at_ms - since - seconds_ms <= NEAR_MS else "provisional")
     _share(facts, group, modern.protocol, seconds_ms)
+
+
+def seconds_between(since: float, heard_at_ms: float, ended_at_ms: float) -> int:
+    """The whole number of seconds, in ms, that fits between the longest and the shortest that a session can have been
+    which began at an instant from `since` to `heard_at_ms`; 0 where none fits, or several do."""
+    at_most_ms, at_least_ms = ended_at_ms - since, ended_at_ms - heard_at_ms - BUSY_MS
+    seconds_ms = int((at_most_ms + AT_ONCE_MS) // SECOND_MS * SECOND_MS)
+    fits = seconds_ms > 0 and seconds_ms - SECOND_MS < at_least_ms <= seconds_ms
+    return seconds_ms if fits else 0
 
 
 def _share(facts: Facts, group: Group, protocol: str, session_ms: int) -> None:
@@ -191,7 +215,7 @@ def note_silence(facts: Facts, group: Group, since: float, at: float) -> None:
         return
     modern.session_least_ms = max(modern.session_least_ms, int(at - since))
     if modern.session_from == "shared":
-        facts.shared_session_ms[str(group.shard)][modern.protocol] = DIFFERENT
+        facts.shared_session_ms.setdefault(str(group.shard), {})[modern.protocol] = DIFFERENT
         _withdraw_shared(facts, group.shard, modern.protocol)
     else:
         _forget(facts, group, modern)

@@ -65,9 +65,12 @@ def on_sample(facts: Facts, event: Event, _at: float) -> None:
 
 
 def on_tick(facts: Facts, event: Event, at: float) -> None:
-    """A tick that tells the configuration of the cluster, or of a broker's process."""
-    if "process" in (event.detail or {}):
+    """A tick that tells the configuration of the cluster, of a broker's process, or of an eviction that it saw."""
+    detail = event.detail or {}
+    if "process" in detail:
         restarts.on_told(facts, event, at)
+    elif "session_shown" in detail:
+        session_length.on_shown(facts, event)
     else:
         sessions.on_told(facts, event, at)
 

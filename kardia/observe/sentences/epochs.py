@@ -130,8 +130,14 @@ def _who(group: Group, event: Event) -> str:
 
 
 def _cause_of(event: Event) -> str:
+    """Why a sentence says that a member was fenced, a cause of an end; empty where it is none that is known."""
     reason = str((event.detail or {}).get("reason", ""))
     return next((cause for words, cause in REASONS if reason.startswith(words)), "")
+
+
+def is_session_end(event: Event) -> bool:
+    """Whether a sentence says that a member was fenced because its session had ended."""
+    return (event.detail or {}).get("what") == "epoch_member_fenced" and _cause_of(event) == "session_expired"
 
 
 # --- alone
