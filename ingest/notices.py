@@ -17,15 +17,12 @@ from pathlib import Path
 if sys.platform == "linux":
     from inotify_simple import INotify, flags
 
-GATHER_S = 0.02
-"""So long lines are let come together after the first was told of: a look at each would cost more than all else."""
+GATHER_S, GATHER_FEW_S = 0.02, 0.2
+"""So long lines are let come together after the first was told of, at least and at most: a round costs a millisecond
+and a half, whatever it reads, and one for each line would cost more than all else."""
 
-GATHER_FEW_S = 0.1
-"""The same where few lines come. A round costs a millisecond and a half, whatever it reads: beside a dozen members that
-do nothing, five times as many rounds cost two thirds of all that a process used."""
-
-FEW_BYTES_S = 128 * 1024
-"""Below so many bytes a second lines are few: some hundred and fifty."""
+GATHER_BYTES = 6 * 1024
+"""What is let come together between the two, by how much came last: some eight lines."""
 
 TOLD_BYTES = 64 * 1024
 """What is taken of what was told at once: a queue of the system holds a quarter of it, or a little more."""
@@ -33,7 +30,7 @@ TOLD_BYTES = 64 * 1024
 
 def gather_s(read_bytes: int, passed_s: float) -> float:
     """How long lines are let come together after a round that found so many bytes, of so many seconds."""
-    return GATHER_FEW_S if read_bytes < FEW_BYTES_S * passed_s else GATHER_S
+    return min(max(GATHER_BYTES * passed_s / read_bytes, GATHER_S), GATHER_FEW_S) if read_bytes else GATHER_FEW_S
 
 
 class Notices:
