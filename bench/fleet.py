@@ -119,10 +119,15 @@ class Member:
 class Fleet:
     """Groups of members; the same seed gives the same fleet and the same lines."""
 
-    def __init__(self, groups: int, members: int, seed: int = 7, *, as_text: bool = False) -> None:
-        """Name every member. `as_text`: lines of a broker 2.7."""
+    def __init__(
+        self, groups: int, members: int, seed: int = 7, *, as_text: bool = False, stretch: float = 1.0
+    ) -> None:
+        """Name every member. `as_text`: lines of a broker 2.7. `stretch`: how much longer all periods are."""
         self._random = random.Random(seed)
-        self._every_ms = text.EVERY_MS if as_text else EVERY_MS
+        every_ms = text.EVERY_MS if as_text else EVERY_MS
+        self._every_ms = tuple(
+            (template, key, version, name, period * stretch) for template, key, version, name, period in every_ms
+        )
         self._forms = (text.JOIN, text.JOIN_VERSION, text.SYNC) if as_text else (JOIN, 9, SYNC)
         listed_as, assigned_as = (text.LISTED, text.ASSIGNED) if as_text else (_LISTED, _ASSIGNED)
         self.members: list[Member] = []

@@ -20,6 +20,7 @@ from bench.result import Result, machine, show
 from bench.serving import api_stage
 from bench.size import size_stage
 from bench.stored import stored_stage
+from bench.sustained import sustained_stage
 from bench.telling import notify_stage
 from bench.uneven import uneven_stage
 from bench.verbs import verbs_stage
@@ -33,6 +34,7 @@ STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "backlog": backlog_stage,
     "live": live_stage,
     "one-process": one_process_stage,
+    "sustained": sustained_stage,
     "size": size_stage,
     "uneven": uneven_stage,
     "api": api_stage,
