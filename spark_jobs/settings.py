@@ -77,7 +77,7 @@ class StreamSettings(LaneSettings):
     archive: bool = Field(default=True, description="write the table events as well")
     trigger_ms: int = Field(default=0, ge=0, le=3_600_000, description="time between two batches; 0: back to back")
     quiet_ms: int = Field(
-        default=2_000, ge=0, le=60_000, description="longest rest after a batch while nothing happens; 0: none"
+        default=3_000, ge=0, le=60_000, description="longest rest after a batch while nothing happens; 0: none"
     )
     max_records: int = Field(default=MAX_RECORDS_PER_BATCH, ge=1, description="records of one batch at most")
     journal_bytes: int = Field(
