@@ -144,6 +144,15 @@ def test_the_notify_stage_is_told_what_was_foretold(tmp_path: Path) -> None:
         assert results[f"evidence to {way}, longest"].value >= first.value
 
 
+def test_one_process_reads_a_log_to_its_end(tmp_path: Path) -> None:
+    results = {result.what: result for result in STAGES["sustained"](tmp_path, 0.02)}
+    sustained = results["lines that one core sustains, 2,000 members"]
+    assert sustained.more["lines"] > 1_000
+    assert 0 < sustained.value < (sustained.baseline or 0)
+    assert results["CPU of a member that joins"].value > 0
+
+
+@pytest.mark.long
 def test_the_verbs_stage_asks_as_a_user_does(tmp_path: Path) -> None:
     results = STAGES["verbs"](tmp_path, 0.05)
     assert [result.what.split()[1] for result in results] == ["groups", "group", "explain"]

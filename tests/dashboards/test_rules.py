@@ -12,7 +12,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
@@ -183,9 +185,18 @@ def batches(case: Case) -> Iterator[Batch]:
     return trace_batches(case.history)
 
 
-def played(case: Case, root: Path) -> tuple[int, int, list[dict[str, str]]]:
+@cache
+def series_of(
+    history: str, blind: tuple[int, int] | None, gap_at: int | None, of: Callable[[str], tuple[tuple[Event, ...], ...]]
+) -> tuple[int, Series]:
+    """(first instant, series) of a history; several alerts are about the same one."""
+    with TemporaryDirectory() as root:
+        return recorded(batches(Case("", history, {}, (), (), blind, gap_at, of)), Path(root) / "tables", NAMES)
+
+
+def played(case: Case) -> tuple[int, int, list[dict[str, str]]]:
     """(first instant, number of steps, series) of the history of a case."""
-    begin_ms, series = recorded(batches(case), root / "tables", NAMES)
+    begin_ms, series = series_of(case.history, case.blind, case.gap_at, case.of)
     return begin_ms, max(map(len, series.values())), as_promtool(series)
 
 
@@ -235,7 +246,7 @@ def check(
 @pytest.mark.needs_promtool
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.alert}-{case.history}")
 def test_an_alert_fires_when_its_fault_is_there_and_only_then(case: Case, tmp_path: Path) -> None:
-    begin_ms, steps, series = played(case, tmp_path)
+    begin_ms, steps, series = played(case)
     expected = []
     for firing, instants in ((True, case.firing_at_ms), (False, case.silent_at_ms)):
         for at_ms in instants:
@@ -249,7 +260,7 @@ def test_an_alert_fires_when_its_fault_is_there_and_only_then(case: Case, tmp_pa
 
 @pytest.mark.needs_promtool
 def test_while_the_collector_stands_still_the_feed_is_accused_and_not_the_members(tmp_path: Path) -> None:
-    _, steps, series = played(BLIND, tmp_path)
+    _, steps, series = played(BLIND)
     expected = [alerts("KafkaGroupSessionTimeoutImminent", {}, at_s, False) for at_s in range(46, steps - 2)]
     sources = [one for one in series if one["series"].startswith("kardia_source_age_seconds")]
     at_s = 36 + 15 + 6

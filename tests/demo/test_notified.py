@@ -60,6 +60,7 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         found.wait()
 
 
+@pytest.mark.long
 def test_somebody_is_told_that_a_consumer_was_killed(running: subprocess.Popen[bytes], tmp_path: Path) -> None:
     said = tmp_path / "said"
 

@@ -36,6 +36,7 @@ def is_well(port: int) -> bool:
     return bool(found) and not found["freshness"]["stale"] and [one["status"] for one in found["members"]] == ["ok"]
 
 
+@pytest.mark.long
 def test_one_word_moves_the_tables_and_back(tmp_path: Path) -> None:
     collect, stream, serve = free_ports(3)
     path = tmp_path / "kardia.yaml"

@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 COLLECT = """
@@ -30,6 +32,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.long
 def test_no_recording_is_read_to_know_which_tests_there_are() -> None:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(

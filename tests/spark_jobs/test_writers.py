@@ -88,6 +88,7 @@ def test_delta_rs_killed_between_every_two_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_delta_spark_killed_in_the_midst_of_a_batch(tmp_path: Path) -> None:
     sweep("delta-spark", SOME_STEPS[1:2], tmp_path)
 

@@ -154,6 +154,7 @@ def test_columns_that_have_come_are_added_when_a_job_starts_and_null_in_what_was
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_delta_spark_does_the_same(tmp_path: Path) -> None:
     in_two_parts(tmp_path / "tables", tmp_path / "straight", with_delta_spark, ("rebalances", "progress"))
 
