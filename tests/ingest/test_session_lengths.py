@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ingest import session_lengths
 from ingest.session_lengths import SessionLengths, Sessions, sessions_of
-from kardia.events import Event
+from ingest.stamps import Stamps, zone_named
+from kardia.events import Event, Kind
 from kardia.observe.modern.session_length import DIFFERENT
+from tests.ingest.world import LANES, ManualClock, World
 from tests.observe.test_epoch_lines import EXPIRED, line
 from tests.support.modern_scene import ModernScene
 from tests.support.scene import START
+from tests.support.stories import Story
 
 END = START + 60_000
 
@@ -170,3 +175,31 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for event in logs.events:
         lengths.take(sessions_of([event], ()), (), END)
     assert (len(lengths._members), len(lengths._evicted)) == (10, 10)
+
+
+def test_a_collector_of_both_logs_tells_it_to_every_lane(tmp_path: Path) -> None:
+    """A recorded story in which two members of a consumer group are killed; the session of its broker was 10 s."""
+    folder = Story("k01_kill-4.1.2").folder
+    requests, sentences = (
+        gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+        for path in (folder / "kafka-request.log.gz", folder / "server.log.gz")
+    )
+    stamps = Stamps(zone_named("UTC"))
+    last_ms = max(at for text in requests if (at := stamps.at_ms(text)) is not None)
+    with World(tmp_path, server=True, clock=ManualClock(last_ms + 1_000)) as world:
+        world.server_path.touch()
+        parts = 20
+        for number in range(parts):
+            for path, texts in ((world.path, requests), (world.server_path, sentences)):
+                with path.open("ab") as log:
+                    log.writelines(texts[len(texts) * number // parts : len(texts) * (number + 1) // parts])
+            world.step(5)
+        world.drain()
+        told = [
+            (lane, *one[:2])
+            for lane in range(LANES)
+            for event in world.topic.events(lane)
+            if event.kind == Kind.TICK
+            for one in (event.detail or {}).get("session_shown", ())
+        ]
+    assert told == [(lane, "consumer", 10_000) for lane in range(LANES)]

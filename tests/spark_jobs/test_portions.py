@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ingest.offline import FileRange, ParsedRange
 from ingest.planning import RANGE_BYTES
+from ingest.session_lengths import Beats, Evicted, Sessions
 from kardia.events import Event, Kind
 from spark_jobs.replay.inputs import groups_of
 from spark_jobs.replay.pieces import Loaded, ParsedPiece, Segment, spill
@@ -54,6 +55,18 @@ def test_nothing_is_fed_beyond_what_is_not_parsed_yet() -> None:
     (rest,) = portions.ready([])
     assert ticks(rest) == {"a/request/1": 60.0, "b/request/1": 90.0}
     assert rest.last
+
+
+def test_an_eviction_that_both_logs_show_is_told_once() -> None:
+    portions = Portions(size=2)
+    beats = Beats("m", "consumer", 1_000.0, [(5_000.0, 5_000.0, math.inf)])
+    requests = piece("a/request/1", 0, 40_000)
+    requests.sessions = Sessions([beats], [])
+    server = piece("a/server/1", 0, 30_000)
+    server.sessions = Sessions([], [Evicted(15_003.0, "m")])
+    portions.add([requests, server, piece("a/request/1", 41_000, 42_000, 1)], [])
+    told = [stream.signs.get("session_shown") for portion in portions.ready([]) for stream in portion.streams]
+    assert [one for one in told if one] == [[["consumer", 10_000, 16_003.0]]]
 
 
 def test_a_quiet_log_keeps_pace_with_its_brokers_other_log() -> None:

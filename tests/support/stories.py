@@ -212,7 +212,10 @@ def _sessions_shown(pieces: list[ParsedRange]) -> dict[tuple[str, int], dict[str
     found = {}
     for piece in sorted(pieces, key=lambda one: stream_of(one.source).endswith("/request")):  # sentences first
         own = lengths[broker_of(piece.source)]
-        own.take(piece.sessions, piece.silences, piece.last_at_ms if "/request/" in piece.source else 0.0)
+        if stream_of(piece.source).endswith("/request"):
+            own.take(piece.sessions, piece.silences, piece.last_at_ms)
+        else:
+            own.take(piece.sessions)
         found[piece.source, piece.start] = own.signs()
     return found
 
