@@ -8,6 +8,7 @@ version refuses a batch whose header names a newer one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -169,7 +170,7 @@ def folded_batches(outgoing: Outgoing) -> Iterator[tuple[bytes, int]]:
     events, rows = outgoing
     total = len(events) + len(rows.senders)
     if total < FOLDS * (len(events) + len(rows.heads)):
-        yield from batches(Batch(events, rows.stretches()).unfolded())
+        yield from batches(sorted([*events, *rows.events()], key=attrgetter("start", "shard")))
         return
     number = -(-total // MAX_FOLDED_EVENTS)
     for part in folded_wire.parts(outgoing, number) if number > 1 else [outgoing]:

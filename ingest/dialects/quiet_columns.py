@@ -13,8 +13,9 @@ import numpy as np
 from ingest.rows import NONE, Numbers, Places, Rows
 from kardia.events import Event
 
-MET_MAX = 10_000
-"""Senders that are remembered from one taking to the next."""
+MET_MAX = 100_000
+"""Senders that are remembered from one taking to the next, a kilobyte each. A member is two or three of them; where
+there are more than this each of their lines is read as one of somebody new."""
 
 
 class Folded(NamedTuple):

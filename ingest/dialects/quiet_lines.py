@@ -22,7 +22,7 @@ import numpy as np
 
 from ingest.dialects import request_shapes as shapes
 from ingest.dialects.line_patterns import TIMES, Patterns
-from ingest.dialects.quiet_columns import Block, Columns, Folded
+from ingest.dialects.quiet_columns import MET_MAX, Block, Columns, Folded
 from ingest.dialects.quiet_text import HEAD_END, Quiet
 from ingest.dialects.request_events import Builder, RequestEvents
 from ingest.dialects.request_layout import JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
@@ -48,6 +48,8 @@ _SECOND_BYTES = 21
 _LONGEST_MS = 1e10
 """As `request_shapes.Duration`."""
 _AT_ONCE = 300
+_SOURCE_AT = 3
+"""Where a key has its source."""
 _ZERO = ord("0")
 
 
@@ -123,6 +125,8 @@ class QuietLines:
         self._known: dict[bytes, int] = {}
         """Key of a recognised line of a source -> number of its sender."""
         self._known_of = ""
+        self._keys: dict[bytes, tuple[Hashable, ...]] = {}
+        """Key of a recognised line -> the key that the decoded line has; of senders of the source last met."""
 
     def take(self) -> Rows:
         """What has been folded, in the order of the log. Only who sent it is remembered."""
@@ -256,7 +260,7 @@ class QuietLines:
     def _begin(self, block: Block, number: int, key: Hashable, kind: int, at_ms: float, source: str, start: int) -> int:
         """Number of a sender that is met for the first time, by this line; -1 if the line says no event."""
         if isinstance(key, bytes) and self._patterns is not None:
-            sender = _key_of(kind, self._patterns.sender(key), source)
+            sender = self._decoded_key(key, kind, source, self._patterns)
             begun = self._begin(block, number, sender, kind, at_ms, source, start)
             if begun >= 0:
                 self._known[key] = begun
@@ -274,6 +278,15 @@ class QuietLines:
         except (msgspec.DecodeError, RecursionError, AttributeError):
             return -1
         return self._columns.begin(key, head) if isinstance(head, Event) else -1
+
+    def _decoded_key(self, key: bytes, kind: int, source: str, patterns: Patterns) -> tuple[Hashable, ...]:
+        """The key of the decoded line. A sender that goes on has the one that it had before the last `take`."""
+        known = self._keys.get(key)
+        if known is None or known[_SOURCE_AT] != source:
+            if len(self._keys) >= MET_MAX:
+                self._keys.clear()
+            known = self._keys[key] = _key_of(kind, patterns.sender(key), source)
+        return known
 
     # --- text lines --------------------------------------------------------------------------------------------------
 
