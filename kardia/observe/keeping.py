@@ -52,6 +52,7 @@ KEPT: dict[str, Any] = {
     "asked_from": dict[str, float],
     "restarted_at": dict[str, float],
     "blind_to": dict[str, float],
+    "unlogged_since": dict[str, float],
     "last_sign_at": dict[str, float],
     "queued": dict[str, list[float]],
     "samples_left": float,

@@ -130,6 +130,7 @@ def _take_brokers(observer: Observer, before: Sequence[Observer]) -> None:
     observer.elected = _best(elections, lambda one, other: one if one.epoch >= other.epoch else other)
     observer.restarted_at = _latest(old.restarted_at for old in before)
     observer.blind_to = _latest(old.blind_to for old in before)
+    observer.unlogged_since = _latest(old.unlogged_since for old in before)
     observer.last_sign_at = _latest(old.last_sign_at for old in before)
     observer.take_clocks(_latest(old.clocks() for old in before))
     doubted: Iterable[Mapping[str, Silence]] = (old.doubted for old in before)

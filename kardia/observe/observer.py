@@ -376,8 +376,13 @@ class Observer(Intake):
             return  # its requests are read of another time
         logged_to = self._logged_before(group.broker, at)
         if unlogged.is_off(event, at, logged_to):
+            if not unlogged.has_lasted(self.unlogged_since, group.broker, at, logged_to):
+                return
             self._fire(group.broker, self.timers[group.broker], at, alive.get(group.broker, NEVER))  # not known then
-            self.streams[f"{group.broker}/request"].gaps += unlogged.note(self, group.broker, event, at, logged_to)
+            if unlogged.note(self, group.broker, event, at, logged_to):
+                stream = self.streams[f"{group.broker}/request"]
+                stream.gaps += 1
+                stream.note_gap_of(logged_to, at)
         elif alive.get(group.broker, at) < at and unlogged.is_sign_of_life(at, logged_to):
             alive[group.broker] = self.last_sign_at[group.broker] = at
             self._call_back()

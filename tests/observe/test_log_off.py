@@ -10,7 +10,7 @@ import pytest
 from kardia.events import Kind
 from kardia.observe.evidence.unlogged import LOG_OFF_MS
 from tests.observe.test_dead_brokers import pair, said_of, silent_to
-from tests.support.scene import Scene
+from tests.support.scene import START, Scene
 from tests.support.stories import named
 
 WAYS = ("known", "known_step_by_step")
@@ -37,6 +37,25 @@ def test_members_that_commit_beside_a_silent_log_are_not_evicted(way: str) -> No
     assert known.alive() == {"a", "b"}
     assert [row["to_state"] for row in said_of(known, "transitions", 9_400) if not row["member_id"]] == ["Unknown"]
     assert sum(row["gaps"] for row in named("progress", known.rows["progress"])) == 1
+
+
+def test_a_gap_of_a_log_that_is_off_says_from_when_to_when() -> None:
+    rows = named("progress", off(20_000, 25_000, 40_000).known().rows["progress"])
+    (bounds,) = [(row["gap_from_ms"] - START, row["gap_to_ms"] - START) for row in rows if row["gaps"]]
+    assert bounds == (9_500, 25_000)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_broker_that_goes_on_writes_records_before_its_first_line(way: str) -> None:
+    """It stood still; what had waited is stored at once, and logged a second later on a busy machine."""
+    scene = pair()
+    for at in (25_000, 25_400):
+        committed(scene, at)
+    scene.heartbeats(26_100, 40_000, "a", "b")
+    scene.tick(40_000, silences=[[9_500, 26_100]])
+    known = getattr(scene, way)()
+    assert sum(row["gaps"] for row in named("progress", known.rows["progress"])) == 0
+    assert known.alive() == {"a", "b"}
 
 
 @pytest.mark.parametrize("record", [12_600, 9_500 + LOG_OFF_MS])

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
 from kardia.observe.facts.facts import Facts
+from kardia.observe.state.group import NEVER
 from kardia.observe.timers.expiry import on_gap
 
 LOG_OFF_MS = 10_000.0
 """A log without a line for so long before a record that must have one is off: `log_off`. Three heartbeats at their
 default interval of 3 s: a log from which commits alone were filtered out still shows those."""
 
+LINE_WITHIN_MS = 2_000.0
+"""So long after its record a line stands in the log at the latest. A broker that was stopped writes records as soon as
+it goes on, and its first line was seen a second later on a busy machine: no record alone shows that a log is off, but a
+later one with still no line since the first."""
 
 _FOR_A_HEARTBEAT = frozenset({5, 8, 10, 14, 19, 22})
 """Records about a member of a group that has epochs: what it is, and what it has come to, by its own request."""
@@ -40,6 +45,13 @@ def is_sign_of_life(at: float, logged_to: float) -> bool:
 def is_off(event: Event, at: float, logged_to: float) -> bool:
     """Whether a record shows that the log, whose last line stands at `logged_to`, is switched off."""
     return logged_to >= 0 and has_a_line(event) and logged_to < at - LOG_OFF_MS
+
+
+def has_lasted(since: dict[str, float], broker: str, at: float, logged_to: float) -> bool:
+    """Whether the line of an earlier record has been missing for long; `since`: by broker, the first of them."""
+    if since.get(broker, NEVER) <= logged_to:
+        since[broker] = at
+    return at - since[broker] >= LINE_WITHIN_MS
 
 
 def note(observer: Facts, broker: str, event: Event, at: float, logged_to: float) -> bool:

@@ -98,6 +98,8 @@ class Facts:
         """Shard -> the last election of a leader that sentences of server.log tell."""
         self.blind_to: dict[str, float] = {}
         """Broker -> end of the last gap in its log."""
+        self.unlogged_since: dict[str, float] = {}
+        """Broker -> the first record whose line was missing, since its last line."""
         self.slow: dict[str, slowness.Windows] = {}
         """By broker: windows in which it was slow."""
         self.queued: busy.Queued = {}
