@@ -64,7 +64,10 @@ KEPT: dict[str, Any] = {
 }
 """Attribute of an observer -> its type."""
 
-OF_STREAM = ("complete_to", "alive_to", "since_tick", "begins_at", "ends_at", "heard_from", "usual_gap_ms")
+OF_STREAM = (
+    *("complete_to", "alive_to", "since_tick", "begins_at", "ends_at", "heard_from", "usual_gap_ms"),
+    *("gap_from", "gap_to"),
+)
 """Attributes of a `Stream` that are kept beside `COUNTS`, which no row of `progress` has told yet."""
 
 

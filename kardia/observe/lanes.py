@@ -219,6 +219,7 @@ def _take_counts(observer: Observer, before: Sequence[Observer]) -> None:
             for count_name in COUNTS:
                 found = observer.streams[name]
                 setattr(found, count_name, getattr(found, count_name) + getattr(stream, count_name))
+            observer.streams[name].note_gap_of(stream.gap_from, stream.gap_to)
     for stream in observer.streams.values():
         stream.touched = bool(stream.touched)
 

@@ -141,7 +141,8 @@ def account(ledger: Ledger) -> Account:
     """All findings by instant."""
     counts: Counter[str] = Counter()
     findings = [*_bounds(ledger, counts), *_untold(ledger, counts), *_lines(ledger, counts), *_twice(ledger)]
-    gaps = sorted({(row["gap_from_ms"], row["gap_to_ms"]) for row in ledger.progress if row["gaps"]})
+    bounds = {(row["gap_from_ms"], row["gap_to_ms"]) for row in ledger.progress if row["gaps"]}
+    gaps = sorted(one for one in bounds if None not in one)
     return Account(tuple(sorted(findings, key=lambda one: (one.at_ms, one.told))), dict(counts), gaps)
 
 
@@ -154,6 +155,11 @@ def _bounds(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
             continue
         counts[f"gaps told: {stream}"] += row["gaps"]
         told = (row["gap_from_ms"], row["gap_to_ms"])
+        if None in told:
+            yield Finding(
+                row["at_ms"], "", UNTRUE, f"lane {lane}: a gap of {stream} that says neither since when nor until"
+            )
+            continue
         emptied = (one for one in ledger.emptied if STREAM_OF[one.log] == stream)
         made = [(one.copied_to_ms - one.back_ms, one.next_ms + one.back_ms) for one in emptied]
         made = [span for span in (*made, *again) if span[0] - WITHIN_MS <= told[1] and told[0] <= span[1] + WITHIN_MS]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kardia.events import Kind
+from kardia.observe import Observer, ObserverSettings, lanes
 from kardia.observe.evidence.unlogged import LOG_OFF_MS
 from tests.observe.test_dead_brokers import pair, said_of, silent_to
 from tests.support.scene import START, Scene
@@ -43,6 +44,19 @@ def test_a_gap_of_a_log_that_is_off_says_from_when_to_when() -> None:
     rows = named("progress", off(20_000, 25_000, 40_000).known().rows["progress"])
     (bounds,) = [(row["gap_from_ms"] - START, row["gap_to_ms"] - START) for row in rows if row["gaps"]]
     assert bounds == (9_500, 25_000)
+
+
+def test_its_bounds_are_kept_until_they_are_told() -> None:
+    scene = off(20_000, 25_000)
+    settings = ObserverSettings("test")
+    before = Observer(settings)
+    before.step([event for event in scene.events if event.logged_at_ms <= START + 25_000])
+    stream = before.streams["10.0.0.1:9092/request"]
+    stream.gaps, stream.gap_from, stream.gap_to = 1, START + 9_500, START + 25_000
+    kept = Observer.restore(settings, 0, before.snapshot())
+    found = [one.streams["10.0.0.1:9092/request"] for one in (kept, *lanes.regrouped([kept], settings, 3))]
+    told = [(one.gap_from - START, one.gap_to - START) for one in found if one.gaps]
+    assert told == 2 * [(9_500, 25_000)], "of the lanes after it one tells it"
 
 
 @pytest.mark.parametrize("way", WAYS)
