@@ -141,8 +141,8 @@ def account(ledger: Ledger) -> Account:
     """All findings by instant."""
     counts: Counter[str] = Counter()
     findings = [*_bounds(ledger, counts), *_untold(ledger, counts), *_lines(ledger, counts), *_twice(ledger)]
-    bounds = {(row["gap_from_ms"], row["gap_to_ms"]) for row in ledger.progress if row["gaps"]}
-    gaps = sorted(one for one in bounds if None not in one)
+    bounded = (row for row in ledger.progress if row["gaps"] and row["gap_from_ms"] is not None)
+    gaps = sorted({(row["gap_from_ms"], row["gap_to_ms"]) for row in bounded})
     return Account(tuple(sorted(findings, key=lambda one: (one.at_ms, one.told))), dict(counts), gaps)
 
 
@@ -185,6 +185,7 @@ def _untold(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
             row["lane"]
             for row in ledger.progress
             if row["gaps"]
+            and row["gap_from_ms"] is not None
             and row["source"].endswith(STREAM_OF[one.log])
             and row["gap_from_ms"] <= one.lost[1] + WITHIN_MS
             and row["gap_to_ms"] >= one.lost[1] - WITHIN_MS
@@ -214,7 +215,7 @@ def _lines(ledger: Ledger, counts: Counter[str]) -> Iterator[Finding]:
         instants.sort()
     gaps: dict[int, list[Span]] = {}
     for row in ledger.progress:
-        if row["gaps"]:
+        if row["gaps"] and row["gap_from_ms"] is not None:
             gaps.setdefault(row["lane"], []).append((row["gap_from_ms"], row["gap_to_ms"]))
     again = [one["until_ms"] for one in _made_again(ledger)]
     for line, count in sorted(Counter(ledger.lines).items()):
