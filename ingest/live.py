@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import exp
 from pathlib import Path
 from typing import Self
 
@@ -207,12 +208,16 @@ class Following:
         )
         self._scanned_s = self._stepped_s = clock.monotonic_s()
         self._gather_s = GATHER_S
+        self._recent_bytes = 0.0
 
     def step(self) -> bool:
         """One round; True when there is more to read, False when the caller may sleep a little."""
         read = self.collector.step()
         since_s, self._stepped_s = self._stepped_s, self._clock.monotonic_s()
-        self._gather_s = gather_s(self.collector.round_bytes, self._stepped_s - since_s)
+        # Of the last second, a little more of what came last: a round that finds nothing says nothing of the rate.
+        self._recent_bytes *= exp(since_s - self._stepped_s)
+        self._recent_bytes += self.collector.round_bytes
+        self._gather_s = gather_s(self._recent_bytes)
         if self._notices.looked(found=self.collector.round_bytes > 0):
             self._say(
                 f"nobody tells of lines that are written: the logs are looked at every {self._idle_s * 1000:.0f} ms"

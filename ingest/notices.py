@@ -28,9 +28,9 @@ TOLD_BYTES = 64 * 1024
 """What is taken of what was told at once: a queue of the system holds a quarter of it, or a little more."""
 
 
-def gather_s(read_bytes: int, passed_s: float) -> float:
-    """How long lines are let come together after a round that found so many bytes, of so many seconds."""
-    return min(max(GATHER_BYTES * passed_s / read_bytes, GATHER_S), GATHER_FEW_S) if read_bytes else GATHER_FEW_S
+def gather_s(bytes_of_a_second: float) -> float:
+    """How long lines are let come together where so many bytes come in a second."""
+    return max(GATHER_BYTES / max(bytes_of_a_second, GATHER_BYTES / GATHER_FEW_S), GATHER_S)
 
 
 class Notices:

@@ -57,9 +57,9 @@ def test_what_is_written_soon_after_has_time_to_come(tmp_path: Path, notices: No
 
 
 def test_few_lines_have_longer_to_come_together() -> None:
-    assert gather_s(0, 0.1) == gather_s(GATHER_BYTES // 4, 0.1) == GATHER_FEW_S
-    assert gather_s(GATHER_BYTES, 0.1) == pytest.approx(0.1)
-    assert gather_s(100 * GATHER_BYTES, 0.1) == gather_s(1, 0.0) == GATHER_S
+    assert gather_s(0) == gather_s(GATHER_BYTES) == pytest.approx(GATHER_FEW_S)
+    assert gather_s(10 * GATHER_BYTES) == pytest.approx(0.1)
+    assert gather_s(1_000 * GATHER_BYTES) == GATHER_S
 
 
 def test_a_file_that_appears_or_that_a_link_leads_to_is_told_of(tmp_path: Path, notices: Notices) -> None:
