@@ -21,7 +21,7 @@ demo: setup ## Start a real broker, consumers with real faults and the whole pip
 	@$(BIN)/kardia demo $(ARGS)
 
 # Spark starts often in the tests, each time quicker with the archive of its classes, which is made once for a machine (1 min).
-test: setup ## Run all tests, same examples each time; says at the end what a missing system package left out (25 min).
+test: setup ## Run all tests, same examples each time; says at the end what a missing system package left out (40 min).
 	@$(BIN)/python -m spark_jobs.class_archive
 	@$(BIN)/python -m pytest $(ARGS)
 

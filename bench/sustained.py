@@ -124,6 +124,8 @@ def sustained_stage(directory: Path, scale: float) -> list[Result]:
             RATE,
             more,
         ),
-        Result("sustained", "CPU of a member that joins", 1e6 * formed.cpu_s / (groups * MEMBERS), "us"),
+        Result(
+            "sustained", "CPU from the start until all have joined, each", 1e6 * formed.cpu_s / (groups * MEMBERS), "us"
+        ),
         Result("sustained", f"memory with {members}", memory, "MB"),
     ]

@@ -12,18 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kardia.events import Event, Kind, for_shard
-from kardia.stretches import EXACT_MAX, START, WIDTH, Stretch
+from kardia.events import Event, for_shard
+from kardia.stretches import START, WIDTH, Stretch, unfolding
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 """`kardia.stretches.FIELDS` of some requests, a row each; or one of the columns."""
 Places = np.ndarray[Any, np.dtype[np.int64]]
 """Numbers of lines in a block, bytes in it, or numbers of senders."""
-
-
-_FETCH = int(Kind.FETCH)
-_START, _AFTER = Event._fields.index("start"), Event._fields.index("decided_at_ms") + 1
-"""Where an event has its own numbers: between the two, and at its end."""
 
 
 class Rows(NamedTuple):
@@ -65,16 +60,9 @@ class Rows(NamedTuple):
 
     def events(self) -> list[Event]:
         """The same requests one by one, in their order: for those of many senders, who have one or two each."""
-        heads = [(head[:_START], head[_AFTER:-1], head.kind == _FETCH) for head in self.heads]
-        made = Event._make
-        events = []
-        for sender, (start, end, logged, arrived, handled, decided, size) in zip(
-            self.senders.tolist(), self.numbers.tolist(), strict=True
-        ):
-            before, after, fetches = heads[sender]
-            detail = {"bytes": int(min(size, EXACT_MAX))} if fetches else None
-            events.append(made((*before, int(start), int(end), logged, arrived, handled, decided, *after, detail)))
-        return events
+        unfold = [unfolding(head) for head in self.heads]
+        both = zip(self.senders.tolist(), self.numbers.tolist(), strict=True)
+        return [unfold[sender](*numbers) for sender, numbers in both]
 
     def counts(self) -> Places:
         """How many requests each head has."""

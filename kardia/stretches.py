@@ -9,8 +9,9 @@ is lost on the way: `events()` gives back what was folded, as far as the observe
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
+from typing import Any
 
 from kardia.events import Event, Kind, for_shard
 
@@ -28,6 +29,24 @@ _FETCH = int(Kind.FETCH)
 sender_of = itemgetter(*(place for place, name in enumerate(Event._fields) if name not in (*FIELDS, "detail")))
 """What all requests of a stretch have in common: kind, source, and who sent them, how. The `detail` of a FETCH is its
 size, which is among the numbers."""
+
+
+_BEFORE, _BEHIND = slice(Event._fields.index(FIELDS[0])), slice(Event._fields.index("group_id"), -1)
+"""What a head has before the numbers of a request and behind them, but for the detail."""
+
+
+def unfolding(head: Event) -> Callable[..., Event]:
+    """What makes a request of a head of its `FIELDS`."""
+    values: tuple[Any, ...] = tuple(head)
+    before, behind, fetches, make = values[_BEFORE], values[_BEHIND], head.kind == _FETCH, Event._make
+
+    def unfold(
+        start: float, end: float, logged: float, arrived: float, handled: float, decided: float, size: float
+    ) -> Event:
+        detail = {"bytes": int(min(size, EXACT_MAX))} if fetches else None
+        return make((*before, int(start), int(end), logged, arrived, handled, decided, *behind, detail))
+
+    return unfold
 
 
 class Stretch:
@@ -51,19 +70,8 @@ class Stretch:
 
     def events(self) -> Iterator[Event]:
         """The requests one by one."""
-        numbers, head = self.numbers, self.head
-        fetch = head.kind == _FETCH
-        for at in range(0, len(numbers), WIDTH):
-            start, end, logged, arrived, handled, decided, size = numbers[at : at + WIDTH]
-            yield head._replace(
-                start=int(start),
-                end=int(end),
-                logged_at_ms=logged,
-                arrived_at_ms=arrived,
-                handled_at_ms=handled,
-                decided_at_ms=decided,
-                detail={"bytes": int(min(size, EXACT_MAX))} if fetch else None,
-            )
+        numbers, unfold = self.numbers, unfolding(self.head)
+        return (unfold(*numbers[at : at + WIDTH]) for at in range(0, len(numbers), WIDTH))
 
     def for_shard(self, shard: int) -> Stretch:
         """The same requests as events of another shard. The numbers are shared: nobody changes them."""

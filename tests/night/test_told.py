@@ -106,9 +106,6 @@ def test_silence_is_found_unless_nobody_could_tell() -> None:
     away = replace(silent, dangers=[], outages=[(BEGIN, BEGIN + 53_000)])
     assert kinds(away) == set()
     assert kinds(replace(away, outages=[(BEGIN, BEGIN + 51_000)])) == {MISSED}
-    up_again = replace(silent, facts=[], outages=[(BEGIN, BEGIN + 54_500)])
-    assert not kinds(up_again), "it was not known yet who had not polled and who had not been able to"
-    assert kinds(replace(up_again, outages=[(BEGIN, BEGIN + 53_500)])) == {MISSED}
     assert kinds(replace(silent, dangers=[], gaps=[(EVICTED - 100, EVICTED + 100)])) == set()
     assert kinds(replace(silent, dangers=[], gaps=[(EVICTED + 100, EVICTED + 200)])) == {MISSED}
 

@@ -173,8 +173,6 @@ def _untold(told: Told, counts: Counter[str]) -> Iterator[Finding]:
             counts["dangers that had to be told: told by name"] += 1
         elif up or any(one.what != "resolved" for one in within):
             counts["dangers that had to be told: told of the group"] += 1
-        elif _touches((danger.evidence_at_ms, danger.evidence_at_ms), told.outages):
-            counts["dangers around an outage of the broker"] += 1  # nobody could be heard, whether it polled or not
         else:
             counts["dangers that had to be told: not told"] += 1
             text = f"{danger.kind} timeout of {name} was near in the tables, and not told"

@@ -71,7 +71,7 @@ def test_a_recorded_outage_is_told_the_same_with_restarts(name: str, server_log:
 @pytest.mark.parametrize(
     ("version", "scenario"),
     [
-        # The largest takes as long as all others, and is the only one that shows nothing more than they do.
+        # The largest takes longer than all others together: in a long run.
         pytest.param(version, one, marks=[pytest.mark.long] if one.name == "huge" else [])
         for version in ("3.9.2", "4.4.0")
         for one in SCENARIOS.values()

@@ -22,7 +22,7 @@ from ingest.offline import ParsedRange, parse_range, plan, read_offsets_file, ro
 from ingest.processes import Processes, summary_of
 from ingest.router import Directory
 from ingest.samples import ReadSamples
-from ingest.session_lengths import SessionLengths, sessions_of
+from ingest.session_lengths import SessionLengths
 from ingest.stamps import Stamps, zone_named
 from kardia.events import (
     ALL_SHARDS,
@@ -308,8 +308,7 @@ Told = dict[tuple[str, float], dict[str, Any]]
 
 
 def told_live(lanes: tuple[tuple[Event, ...], ...], every_ms: int, stamps: dict[str, list[float]]) -> Told:
-    """What ticks every `every_ms` tell of each broker's process and of the length of sessions: of the events of all
-    lanes, as a collector sees it."""
+    """What ticks every `every_ms` tell of each broker's process: of the events of all lanes, as a collector sees it."""
     told: Told = {}
     read = list(
         {(event.source, event.start): event for events in lanes for event in events if event.kind != Kind.TICK}.values()
@@ -317,10 +316,7 @@ def told_live(lanes: tuple[tuple[Event, ...], ...], every_ms: int, stamps: dict[
     first_at_ms = min(event.logged_at_ms for event in read)
     for source, lines in stamps.items():
         own = sorted((event for event in read if event.source == source), key=lambda event: event.logged_at_ms)
-        beside = [event for event in read if stream_of(event.source) == f"{broker_of(source)}/server"]
-        beside.sort(key=lambda event: event.logged_at_ms)
         processes, now, begin, last_line_at_ms = Processes(), first_at_ms, 0, None
-        lengths, read_to = SessionLengths(), 0
         while begin < len(own):
             now += every_ms
             end = bisect_right(own, now, key=lambda event: event.logged_at_ms)
@@ -328,11 +324,7 @@ def told_live(lanes: tuple[tuple[Event, ...], ...], every_ms: int, stamps: dict[
             silences = signs.get("silences", [])
             summary = summary_of(own[begin:end], (), silences)
             processes.take(summary, silences, last_line_at_ms, signs.get("first_line_at_ms"))
-            written_to = bisect_right(beside, now, key=lambda event: event.logged_at_ms)
-            lengths.take(sessions_of(beside[read_to:written_to], ()))
-            lengths.take(sessions_of(own[begin:end], ()), silences, signs.get("last_line_at_ms", 0.0))
-            read_to = written_to
-            told[source, now] = processes.signs() | lengths.signs()
+            told[source, now] = processes.signs()
             begin, last_line_at_ms = end, signs.get("last_line_at_ms", last_line_at_ms)
     return told
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kardia.certainty import Certainty
-from kardia.events import Event
+from kardia.events import ALL_SHARDS, Event
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS
 from kardia.lateness import BUSY_MS, LATE_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS
@@ -117,18 +117,14 @@ def on_shown(facts: Facts, event: Event) -> None:
     """Who reads the logs of a broker has seen an eviction that shows it, or one that contradicts those before."""
     protocol, session_ms = (event.detail or {})["session_shown"]
     facts.shown_session_ms.setdefault(facts.broker, {})[str(protocol)] = int(session_ms)
-    for group in facts.groups.values():
-        modern = group.modern
-        served = modern is not None and (modern.session_from, modern.protocol) == ("shared", protocol)
-        if served and modern is not None and _told(facts, group, modern)[0] != modern.session_ms:
-            _forget(facts, group, modern)
+    _withdraw_shared(facts, ALL_SHARDS, str(protocol))
     take_up(facts)
 
 
-def take_up(facts: Facts, shard: int = -1) -> None:
+def take_up(facts: Facts, shard: int = ALL_SHARDS) -> None:
     """Something new says how long sessions are: those of groups of which nothing did before ran with it already."""
     for group in facts.groups.values():
-        if shard in (-1, group.shard) and group.modern is not None and configure(facts, group, group.modern):
+        if shard in (ALL_SHARDS, group.shard) and group.modern is not None and configure(facts, group, group.modern):
             arm_all(facts, group)
 
 
@@ -177,12 +173,14 @@ def _share(facts: Facts, group: Group, protocol: str, session_ms: int) -> None:
 
 
 def _withdraw_shared(facts: Facts, shard: int, protocol: str) -> None:
+    """What other groups have shown is not so any more: groups of a shard that it served go by what is left."""
     for group in facts.groups.values():
         modern = group.modern
         if (
-            group.shard == shard
+            shard in (ALL_SHARDS, group.shard)
             and modern is not None
             and (modern.session_from, modern.protocol) == ("shared", protocol)
+            and _told(facts, group, modern)[0] != modern.session_ms
         ):
             _forget(facts, group, modern)
 
