@@ -276,6 +276,12 @@ class Scene:
         source = event.source.replace("/request/", "/server/")
         self.events[-1] = event._replace(source=source, logged_at_ms=START + (at if known is None else known))
 
+    def group_loaded(self, at: float, count: int) -> None:
+        """A line of server.log: the coordinator has loaded the group, with so many members."""
+        self._said(at, "group_loaded", -1, "")
+        event = self.events[-1]
+        self.events[-1] = event._replace(detail={"what": "group_loaded", "reason": f"{count} members"})
+
     def elected(self, at: float, epoch: int) -> None:
         """A line of server.log: the broker takes the group's partition, with an epoch of its leaders."""
         self._said(at, "partition_elected", epoch, "")

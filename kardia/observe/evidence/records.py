@@ -244,9 +244,9 @@ def _on_partition_loaded(observer: Facts, event: Event, at: float) -> None:
 def _on_group_loaded(observer: Facts, group: Group, event: Event, at: float) -> None:
     group.begin_lines.clear()  # a rebalance that was under way is none any more
     group.load_told_at_ms = at
-    if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _has_none(event)):
+    if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _count(event) == 0):
         loads.note_empty(group)  # what ended before was stored, and stays
-    moves.on_load_line(observer, group, at)
+    moves.on_load_line(observer, group, at, _count(event))
 
 
 def _on_preparing(observer: Facts, group: Group, event: Event, at: float) -> None:
@@ -267,9 +267,10 @@ def _on_group_empty(observer: Facts, group: Group, event: Event, at: float) -> N
         loads.note_empty(group)
 
 
-def _has_none(event: Event) -> bool:
-    """Whether the group was loaded without members; the Java coordinator says how many there are."""
-    return str((event.detail or {}).get("reason", "")).startswith("0 ")
+def _count(event: Event) -> int:
+    """With how many members the group was loaded; only the Java coordinator says it, -1 for the others."""
+    number = str((event.detail or {}).get("reason", "")).partition(" ")[0]
+    return int(number) if number.isdecimal() else -1
 
 
 def _on_unsynced(observer: Facts, group: Group, named: list[str], at: float) -> None:

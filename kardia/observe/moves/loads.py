@@ -111,6 +111,43 @@ def bring_back(facts: Facts, group: Group, over: Ended, at: float) -> None:
     lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
 
 
+def bring_all_back(facts: Facts, group: Group, at: float, count: int) -> None:
+    """A load was told, of `count` members, -1 where that is not said: whoever is stored, and had ended before it, is a
+    member again, also by the coordinator's own words. An end shortens what is stored only with the next generation, or
+    when nobody is left; and that is not stored either where a broker that stood still learns that it leads no more."""
+    ids = _stored_ids(group, count)
+    ended = [group.ended[one] for one in ids if one in group.ended and one not in group.members]
+    back = [over for over in ended if over.ended_at_ms <= at]
+    if not back or any(one not in group.members and one not in group.ended for one in ids):
+        return
+    if group.state == GroupState.EMPTY:
+        _withdraw(facts, group)
+        stored = group.stored
+        if stored is not None:
+            group.generation = stored.generation if stored.member_ids else stored.generation - 1
+        group.deserted_at_ms = NEVER
+        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", "provisional")
+    for over in back:
+        if _may_be_none(group, over) and over.certainty != "exact":
+            lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
+        else:
+            bring_back(facts, group, over, at)
+    group.stored = Stored(group.generation, group.leader, ids)
+
+
+def _stored_ids(group: Group, count: int) -> list[str]:
+    """Whom a load has found, of so many as it says; nobody if what is held does not fit."""
+    stored = group.stored
+    if group.modern is not None or stored is None or count == 0:
+        return []
+    if len(stored.member_ids) == count or (count < 0 and group.state != GroupState.EMPTY):
+        return stored.member_ids
+    if stored.member_ids or count < 0:
+        return []
+    since = [over.member.member_id for over in group.ended.values() if over.ended_at_ms >= group.stable_at_ms]
+    return [*since, *group.members] if len(since) + len(group.members) == count else []
+
+
 def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     """Undo that a group became Empty, which silence alone had shown: an answer of the generation before, or of a join
     phase that ended with the generation that it would have taken, says that its coordinator had moved unseen, and that

@@ -124,8 +124,9 @@ def _switch(facts: Facts, group: Group, event: Event) -> None:
         note_answer(group, event)
 
 
-def on_load_line(facts: Facts, group: Group, at: float) -> None:
-    """The coordinator's own line: it has loaded the group. Read late, it may be about what has gone on since."""
+def on_load_line(facts: Facts, group: Group, at: float, count: int = -1) -> None:
+    """The coordinator's own line: it has loaded the group, with so many members, -1 where that is not said. Read late,
+    it may be about what has gone on since."""
     if at >= loads.heard_at_ms(group) - CLOCKS_APART_MS:
         _led_by_another(facts, group, at)
     pending = facts.unjudged.get(group.broker)
@@ -134,6 +135,7 @@ def on_load_line(facts: Facts, group: Group, at: float) -> None:
     begin = max((begin for begin, _ in facts.silences.get(group.broker, ()) if begin < at), default=at)
     group.broke_at_ms = max(group.broke_at_ms, begin)
     loads.take_back_since(facts, group, begin, at)
+    loads.bring_all_back(facts, group, at, count)
     if loads.heard_at_ms(group) > at:
         group.loaded_at_ms = max(group.loaded_at_ms, at)
         for member in group.members.values():
