@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kardia.instants import to_rfc3339
 from kardia.observe import Observer, ObserverSettings
 from tests.observe.test_moves import health
@@ -312,3 +314,39 @@ def test_who_is_in_a_generation_whose_list_nobody_was_told_is_not_sure() -> None
         if row["member_id"] == "b" and START + 20_200 <= row["at_ms"] < START + 30_000
     }
     assert "exact" not in said
+
+
+def lost_end(*, told: bool) -> Scene:
+    """A rebalance begins at 10,000, `told` by server.log or only by a's heartbeat at 11,100; the rest of it is lost."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 10_000, "a", "b")
+    if told:
+        scene.prepares(10_000, 1, "Adding new member c with group instance id null", "c")
+    scene.tick(11_000)
+    scene.heartbeat(11_100, "a", error=27)
+    scene.tick(11_500)
+    scene.gap(12_000, 15_000)
+    return scene
+
+
+@pytest.mark.parametrize("shown", ["heartbeat", "commit", "next rebalance"])
+@pytest.mark.parametrize("told", [True, False], ids=["told", "seen by its members alone"])
+def test_a_rebalance_whose_end_is_lost_is_told_with_bounds(shown: str, told: bool) -> None:
+    scene = lost_end(told=told)
+    by_ms, scene.generation = 15_500, 2
+    if shown == "commit":
+        scene.commit(15_500, "a", 5)
+        by_ms = 15_600  # whoever commits need not be in a Stable group
+    if shown == "next rebalance":
+        scene.joined(18_000, 3, {"a": 16_500, "b": 16_600, "c": 15_900})
+        scene.synced(18_010, "a", "b", "c")
+        by_ms = 18_000
+    scene.heartbeats(by_ms if by_ms < 18_000 else 20_600, 30_000, "a", "b", "c")
+    scene.tick(30_000)
+    known = scene.known()
+    row = next(one for one in known.rebalances() if one["generation_before"] == 1)
+    assert (row["generation_after"], row["completed_at_ms"], row["withdrawn"]) == (2, None, None)
+    assert row["joined_at_ms"] - START == 11_100
+    assert row["joined_at_ms"] - START + row["completed_bound_ms"] == by_ms
+    began = (10_000, "member_joined", None) if told else (11_100, "unknown", True)
+    assert (row["started_at_ms"] - START, row["trigger"], row["began_unseen"]) == began

@@ -152,6 +152,31 @@ def drop(observer: Facts, group: Group) -> None:
     group.rebalance = None
 
 
+def close_unread(observer: Facts, group: Group, current: Rebalance, since: float, by: float) -> None:
+    """A rebalance of which the end was not read was over between two instants, as a later generation shows."""
+    current.joined_at_ms, current.over_by = max(since, current.started_at_ms), by
+    current.generation_after = current.generation_before + 1
+    emit(observer, group, current)
+
+
+def pass_over(observer: Facts, group: Group, by: float) -> None:
+    """A later generation is answered than the one that a rebalance under way began from, `by` some instant: in a hole
+    of what was read its join phase ended, and nothing more is read of it. Of one that was not told, as nothing said why
+    it began, that is told which is known: since when it was seen to be under way."""
+    current = group.rebalance
+    if current is None or current.joined_at_ms >= 0:
+        return
+    notified_at_ms = current.rebalance_notified_at_ms
+    if current.cause is None and 0 <= notified_at_ms < group.gap_at_ms:
+        current.cause = Cause(notified_at_ms, "unknown", certainty="unknown")
+        current.started_at_ms, current.began_unseen = notified_at_ms, True
+    elif current.row_known < 0 or current.cause is None:
+        return
+    current.unrequested = current.settled = True
+    last = [current.started_at_ms + one.waited_ms for one in current.joining]
+    close_unread(observer, group, current, max(notified_at_ms, *last, NEVER), by)
+
+
 def take_back(observer: Facts, group: Group) -> None:
     """What was said of a rebalance while it lasted, which another one follows or none: it came to nothing."""
     current = group.rebalance

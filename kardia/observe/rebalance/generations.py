@@ -10,7 +10,7 @@ from kardia.kafka.states import GroupState
 from kardia.observe.deadlines.phases import sync_deadline
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger.causes import choose
-from kardia.observe.ledger.ledger import drop, emit, remember
+from kardia.observe.ledger.ledger import drop, emit, pass_over, remember
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.emptied import become_empty_before, become_empty_unseen, left_alone, ran_out
@@ -44,6 +44,8 @@ def on_join_phase_completed(
     missed = group.generation >= 0 and generation > group.generation + 1
     if missed:
         observer.divergences += 1
+        if group.state == GroupState.PREPARING:
+            pass_over(observer, group, at)
     if group.state != GroupState.PREPARING or current is None or missed:
         current = _not_seen_to_begin(group, generation, missed=missed)
     if group.generation < 0:
@@ -80,6 +82,7 @@ def on_generation_stored(observer: Facts, group: Group, stored: Stored, joined_a
             current.cause.certainty = weaker(current.cause.certainty, "provisional")
         emit(observer, group, current)
     else:
+        pass_over(observer, group, at)
         drop(observer, group)
     group.stable_at_ms = at
     observer.move(group, at, GroupState.STABLE, "group record", "inferred")

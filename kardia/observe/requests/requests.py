@@ -19,7 +19,7 @@ from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import costs
-from kardia.observe.ledger.ledger import drop
+from kardia.observe.ledger.ledger import drop, pass_over
 from kardia.observe.members import habits, leaving, lives, polls, who_broke
 from kardia.observe.members.identity import identify, learn_library, says_library
 from kardia.observe.moves import loads, moves
@@ -132,6 +132,7 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float, sure: C
         group.generation = event.generation_id
         group.membership_complete = False
         group.stored = None
+        pass_over(observer, group, at)
     drop(observer, group)
     observer.move(group, at, GroupState.STABLE, "generation seen", sure)
     group.steady_at_ms = at

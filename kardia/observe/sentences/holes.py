@@ -10,7 +10,7 @@ from kardia.kafka.states import GroupState
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import costs
 from kardia.observe.ledger.causes import BY_LEAVE
-from kardia.observe.ledger.ledger import emit
+from kardia.observe.ledger.ledger import close_unread
 from kardia.observe.sentences import naming, reasons
 from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
 
@@ -35,7 +35,7 @@ def note(facts: Facts, group: Group, generation: int, at: float) -> None:
     facts.divergences += 1
     since = last_state_at(group, at)
     if current is not None and is_open and generation > current.generation_before and since >= 0:
-        _close(facts, group, current, since, at)
+        close_unread(facts, group, current, since, at)
     group.membership_complete, group.generation = False, -1
     costs.forget_assignment(group)
     # Of the one before nothing is known but that it was over: nothing follows from it.
@@ -45,13 +45,6 @@ def note(facts: Facts, group: Group, generation: int, at: float) -> None:
     group.generation = generation
     for member in group.members.values():
         _doubt(facts, group, member, at)
-
-
-def _close(facts: Facts, group: Group, current: Rebalance, since: float, by: float) -> None:
-    """A rebalance of which the end was not read was over between two instants, as a later generation shows."""
-    current.joined_at_ms, current.over_by = max(since, current.started_at_ms), by
-    current.generation_after = current.generation_before + 1
-    emit(facts, group, current)
 
 
 def _doubt(facts: Facts, group: Group, member: Member, at: float) -> None:
