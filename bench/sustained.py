@@ -7,13 +7,15 @@ a core for a line says how many lines a second one core sustains. The baseline i
 
 from __future__ import annotations
 
-import json
+import shutil
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import NamedTuple
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from bench.fleet import FORMING_MS, LINES_PER_MEMBER_AND_S, Fleet
 from bench.live import CLUSTER
@@ -29,45 +31,55 @@ SECONDS = 40.0
 """The log's own time after the groups have formed."""
 
 ASK_EVERY_S = 0.25
+LINES_READ = "kardia_collector_lines_total"
 GIVE_UP_S = 600.0
 
 
 class _Written(NamedTuple):
     lines: int
-    steady: int
-    """Lines behind those with which the groups form."""
-    formed_ms: float
-    last_ms: float
+    formed: int
+    """Lines with which the groups form; they are there first."""
 
 
 class _Seen(NamedTuple):
-    complete_to_ms: float
+    lines: int
     at_s: float
     cpu_s: float
 
 
-def _written(path: Path, groups: int, seconds: float) -> _Written:
-    """The log is written here; it ends a moment before now."""
+def _written(log: Path, rest: Path, groups: int, seconds: float) -> _Written:
+    """Both parts of the log are written here; they end a moment before now."""
     members = groups * MEMBERS
     fleet = Fleet(groups, MEMBERS, stretch=members * LINES_PER_MEMBER_AND_S / RATE)
     start_ms = time.time() * 1000 - 1000 * seconds - 5_000
-    formed_ms = start_ms + FORMING_MS
-    count, steady, last_ms = 0, 0, start_ms
-    with path.open("wb", buffering=1 << 20) as log:
+    count, formed = 0, 0
+    with log.open("wb", buffering=1 << 20) as first, rest.open("wb", buffering=1 << 20) as second:
         for at_ms, line in fleet.lines(start_ms):
             if at_ms > start_ms + 1000 * seconds:
                 break
-            log.write(line)
-            count, last_ms = count + 1, at_ms
-            steady += at_ms >= formed_ms
-    return _Written(count, steady, formed_ms, last_ms)
+            forms = at_ms < start_ms + FORMING_MS
+            (first if forms else second).write(line)
+            count, formed = count + 1, formed + forms
+    return _Written(count, formed)
 
 
-def _complete_to_ms(url: str) -> int:
-    """Up to when the log has been read; 0 while nothing has."""
+def _seen(process: subprocess.Popen[bytes], url: str, lines: int) -> _Seen:
+    """Wait until so many lines are read, and a moment more, in which the lanes take the last of them."""
+    began_s = time.monotonic()
+    while _read(url) < lines:
+        if process.poll() is not None or time.monotonic() - began_s > GIVE_UP_S:
+            raise RuntimeError("the log was not read to its end")
+        time.sleep(ASK_EVERY_S)
+    time.sleep(ASK_EVERY_S)
+    return _Seen(_read(url), time.monotonic(), cpu_seconds(process.pid))
+
+
+def _read(url: str) -> int:
+    """Lines that were read; 0 while it does not answer."""
     try:
         with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310  always http to this machine
-            return int(json.load(answer)["freshness"]["complete_as_of_ms"] or 0)
+            families = text_string_to_metric_families(answer.read().decode())
+            return int(sum(one.value for family in families for one in family.samples if one.name == LINES_READ))
     except (urllib.error.URLError, OSError):
         return 0
 
@@ -81,32 +93,26 @@ def _counted_s(log: Path) -> float:
 
 def sustained_stage(directory: Path, scale: float) -> list[Result]:
     """Read the log to its end."""
-    log = directory / "kafka-request.log"
+    log, rest = directory / "kafka-request.log", directory / "rest.log"
     groups = max(10, round(GROUPS * min(1.0, scale)))
-    written = _written(log, groups, FORMING_MS / 1000 + SECONDS * min(1.0, scale))
+    written = _written(log, rest, groups, FORMING_MS / 1000 + SECONDS * min(1.0, scale))
     (port,) = free_ports(1)
-    url = f"http://127.0.0.1:{port}/readyz"
+    url = f"http://127.0.0.1:{port}/metrics"
     with role(
         directory / "live.log",
         *("live", "--request-log", str(log), "--cluster", CLUSTER, "--log-timezone", "UTC"),
         *("--tables", str(directory / "tables"), "--port", str(port)),
     ) as process:
-        seen: list[_Seen] = []
-        for until_ms in (written.formed_ms, written.last_ms):
-            began_s = time.monotonic()
-            while (complete_to_ms := _complete_to_ms(url)) < int(until_ms):
-                if process.poll() is not None or time.monotonic() - began_s > GIVE_UP_S:
-                    end = (directory / "live.log").read_text()[-2000:]
-                    raise RuntimeError(f"the log was not read to its end:\n{end}")
-                time.sleep(ASK_EVERY_S)
-            seen.append(_Seen(min(complete_to_ms, written.last_ms), time.monotonic(), cpu_seconds(process.pid)))
+        formed = _seen(process, url, written.formed)
+        began_s = time.monotonic()
+        with log.open("ab") as end, rest.open("rb") as begin:
+            shutil.copyfileobj(begin, end)
+        ended = _seen(process, url, written.lines)
         memory = sum(memory_mb(process.pid).values())
-    formed, ended = seen
-    log_ms = written.last_ms - written.formed_ms
-    lines = written.steady * (ended.complete_to_ms - formed.complete_to_ms) / log_ms
-    cpu_s, passed_s = ended.cpu_s - formed.cpu_s, ended.at_s - formed.at_s
+    lines = ended.lines - formed.lines
+    cpu_s, passed_s = ended.cpu_s - formed.cpu_s, ended.at_s - began_s
     more = {
-        "lines": round(lines),
+        "lines": lines,
         "bytes per line": log.stat().st_size // written.lines,
         "lines/s": round(lines / passed_s),
     }
