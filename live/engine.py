@@ -56,9 +56,9 @@ ROWS_MAX = 50_000
 RECORDS_MAX_BYTES = 32 << 20
 """The same for the records that it took."""
 
-QUIET_SAVE_MS = 5_000
+QUIET_SAVE_MS = 10_000
 """A batch of nothing but samples is written so long after the one before. Two commits cost as much as three hundred
-lines."""
+lines; whoever asks this process has what they hold anyway."""
 
 
 class Engine:
