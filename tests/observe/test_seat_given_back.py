@@ -145,3 +145,51 @@ def test_who_took_a_seat_as_the_session_of_another_was_over_need_not_have_begun_
     scene.tick(15_000)
     row = scene.known().rebalances()[-1]
     assert (row["trigger"], row["certainty"]) == ("static_replaced", "provisional")
+
+
+def restarted(*, told_at: float | None = None) -> Scene:
+    """The broker falls after 8,000 and is back at 20,000; a2 takes the seat of a at 21,000, who was not heard since.
+    `told_at`: when the sentence about it is read, if there is one."""
+    scene = Scene()
+    scene.connects(17)
+    scene.joined(4_000, 7, {"a": 1_000, "b": 1_500, "c": 1_600}, instances=SEATS)
+    scene.synced(4_100, "a", "b", "c")
+    scene.heartbeats(6_000, 8_001, "a", "b", "c", every=2_000)
+    scene.connects(3)
+    scene.heartbeats(20_000, 21_000, "b", "c", every=500)
+    if told_at is not None and told_at <= 21_000:
+        scene.takes_seat(21_000, "a")
+    scene.replaced(21_002, "a2", "i-a")
+    scene.tick(22_000, last_line=21_002, silences=[[8_000, 20_000]])
+    if told_at is not None and told_at > 21_000:
+        scene.takes_seat(21_000, "a")
+        scene.events[-1] = scene.events[-1]._replace(logged_at_ms=START + told_at)
+    scene.heartbeats(22_100, 30_000, "a2", "b", "c", every=2_000)
+    scene.tick(30_000)
+    return scene
+
+
+def test_somebody_may_have_had_a_seat_meanwhile_whose_holder_was_not_heard_since_its_broker_is_back() -> None:
+    known = restarted().known()
+    assert known.ended()["a"] == (21_002, "static_replaced", "provisional")
+
+
+@pytest.mark.parametrize("told_at", [21_000, 22_500], ids=["read before the answer", "read after it"])
+def test_whom_the_sentence_names_had_the_seat_until_then(told_at: float) -> None:
+    known = restarted(told_at=told_at).known_step_by_step()
+    at, cause, certainty = known.ended()["a"]
+    assert (cause, certainty) == ("static_replaced", "exact")
+    assert abs(at - 21_000) <= 2
+    assert known.alive() == {"a2", "b", "c"}
+
+
+def test_a_sentence_about_a_seat_that_was_given_back_says_nothing_of_the_next_one_who_takes_it() -> None:
+    scene = restarted(told_at=21_000)
+    place = next(place for place, event in enumerate(scene.events) if event.decided_at_ms == START + 21_002)
+    answer = scene.events.pop(place)
+    scene.gives_back(21_400, "a2", "a")
+    back = scene.events.pop()
+    at = START + 21_700
+    later = answer._replace(logged_at_ms=at, arrived_at_ms=at, handled_at_ms=at, decided_at_ms=at)
+    scene.events[place:place] = [back, later]
+    assert scene.known().ended()["a"][1:] == ("static_replaced", "provisional")

@@ -224,9 +224,17 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
 
 def _on_seat_taken(observer: Facts, group: Group, member_id: str, at: float) -> None:
     """Another process has the seat of a member, whose session is over with that. Who it is its answer says, which may
-    wait for seconds until it is stored; that of whoever has the seat began anew."""
-    member = group.members.get(member_id)
-    if member is None or group.state != GroupState.STABLE or member.session_renewed_at_ms >= at:
+    wait for seconds until it is stored; that of whoever has the seat began anew. Read after the answer, it says that
+    nobody else had the seat before."""
+    member, over = group.members.get(member_id), group.ended.get(member_id)
+    if over is not None and over.cause in ("static_replaced", "session_expired"):
+        if not over.told and over.certainty != "exact" and abs(over.ended_at_ms - at) <= LATE_MS:
+            lives.correct(observer, group, over, at, "static_replaced", "exact")
+        return
+    if member is None or group.state != GroupState.STABLE:
+        return
+    group.said.note_end(member_id, SaidEnd("static_replaced", at, "exact"))
+    if member.session_renewed_at_ms >= at:
         return
     if member.session_prediction_at_ms >= 0:
         observer.close_prediction(group, member, "session", "averted", at)

@@ -184,6 +184,7 @@ def give_back(facts: Facts, group: Group, event: Event, at: float) -> None:
         end(facts, group, taker, at, "static_replaced", "", "exact")
     for member_id in map(str, (event.detail or {}).get("members") or ()):
         over, member = group.ended.get(member_id), group.members.get(member_id)
+        group.said.ends.pop(member_id, None)
         if member is not None:
             begin_in_doubt(facts, group, member, at)
         elif (
