@@ -34,6 +34,8 @@ STORY = "c04_mpi-4.1.2"
 
 CLUSTER = "demo"
 SLICES = 30
+MAX_RECORDS = 40
+"""Of a batch: the story has nine of them, so that there are some to be killed in."""
 
 Message = tuple[int, bytes | None, list[tuple[str, bytes]]]
 """Partition, value, headers."""
@@ -134,8 +136,8 @@ def run_stream(
         cwd=ROOT,
         env={
             **os.environ,
-            "KARDIA_STREAM_MAX_RECORDS": "20",
-            "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": "40",
+            "KARDIA_STREAM_MAX_RECORDS": str(MAX_RECORDS),
+            "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": str(2 * MAX_RECORDS),
             "KARDIA_STREAM_JOURNAL_BYTES": "4000",  # so that there are bases and journals to be killed at
             **(environment or {}),
         },

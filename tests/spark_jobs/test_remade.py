@@ -27,6 +27,7 @@ from spark_jobs.writers.faults import VARIABLE
 from supervise import process
 from tests.spark_jobs.support import (
     LANES,
+    MAX_RECORDS,
     ROOT,
     SLICES,
     Message,
@@ -129,7 +130,7 @@ def test_a_job_that_runs_ends_with_what_happened_and_its_next_start_reads_the_ne
         job = subprocess.Popen(
             stream_command(kafka.bootstrap, topic, tmp_path, "--no-archive"),
             cwd=ROOT,
-            env={**os.environ, "KARDIA_STREAM_MAX_RECORDS": "20"},
+            env={**os.environ, "KARDIA_STREAM_MAX_RECORDS": str(MAX_RECORDS)},
             stderr=errors,
         )
         try:

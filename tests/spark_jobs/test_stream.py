@@ -40,6 +40,7 @@ from tests.spark_jobs.support import (
     CLUSTER,
     HEADERS,
     LANES,
+    MAX_RECORDS,
     ROOT,
     all_rows,
     kill_and_finish,
@@ -195,7 +196,8 @@ STOP_S = 10.0
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "KARDIA_STREAM_MAX_RECORDS": "20", "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": "40"}
+    few = {"KARDIA_STREAM_MAX_RECORDS": MAX_RECORDS, "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": 2 * MAX_RECORDS}
+    return {**os.environ, **{name: str(number) for name, number in few.items()}}
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.stores.conftest import TOPIC
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3_600)]
 
-KILLS = ("members:before@2", "members:written@3", "progress:before@4", "batch:written@6", "batch:before@8")
+KILLS = ("members:before@2", "members:written@3", "progress:before@4", "batch:written@5", "batch:before@7")
 ARCHIVE_KILLS = ("events:before@0", "events:written@1", "marks:written@2")
 
 
