@@ -22,7 +22,10 @@ from ingest.offline import tick
 from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, decode_batch, encode_batch
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
 from kardia.locations import Folder
+from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES, TABLES
+from spark_jobs.lane import Lane, Record
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.writers.faults import VARIABLE
 from stores import delta
 from tests.support.stories import lanes_of
@@ -195,6 +198,25 @@ def told_rows(
         )
         for name in names
     }
+
+
+def lanes_say(names: Sequence[str]) -> dict[str, Counter[str]]:
+    """What lanes tell of the whole story without Spark, by table, each row as `said` has it."""
+    factory = ObserverFactory(ObserverSettings(cluster_id=CLUSTER))
+    found: dict[str, Counter[str]] = {name: Counter() for name in names}
+    messages = story_messages()
+    for number in range(LANES):
+        lane = Lane(factory, "any", number, LANES)
+        values = [value for partition, value, _ in messages if partition == number]
+        given = lane.step([Record(offset, 0, HEADERS[0][1], value) for offset, value in enumerate(values)])
+        for name in names:
+            found[name].update(said(dict(zip(TABLES[name].names, row, strict=True))) for row in given.get(name, ()))
+    return found
+
+
+def said(row: Mapping[str, Any]) -> str:
+    """What a row says, without its lists: Python and Arrow show their entries differently."""
+    return repr(sorted((name, value) for name, value in row.items() if not isinstance(value, list | tuple)))
 
 
 def table_names_with_rows(directory: Folder) -> set[str]:

@@ -17,22 +17,20 @@ import pytest
 from demo.broker import Broker
 from ingest.wire import encode_batch
 from kardia.events import Event, Kind, event_id, lane_of
-from kardia.observe import ObserverSettings
 from kardia.observe.careful import REASON
 from kardia.tables import TABLES
-from spark_jobs.lane import Lane, Record
-from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.writers.faults import VARIABLE
 from tests.spark_jobs.support import (
-    CLUSTER,
     HEADERS,
     LANES,
     STORY,
     Message,
+    lanes_say,
     produce,
     requests_in,
     rows,
     run_stream,
+    said,
     story_messages,
     stream_command,
 )
@@ -76,25 +74,6 @@ def poisoned() -> tuple[list[Message], list[Event]]:
     return messages, found
 
 
-def expected() -> dict[str, Counter[str]]:
-    """Ids of all rows of the story alone, by table."""
-    factory = ObserverFactory(ObserverSettings(cluster_id=CLUSTER))
-    found: dict[str, Counter[str]] = {name: Counter() for name in TOLD}
-    for number in range(LANES):
-        lane = Lane(factory, TOPIC, number, LANES)
-        values = [value for partition, value, _ in story_messages() if partition == number]
-        given = lane.step([Record(offset, 0, HEADERS[0][1], value) for offset, value in enumerate(values)])
-        for name in TOLD:
-            named = (dict(zip(TABLES[name].names, row, strict=True)) for row in given.get(name, ()))
-            found[name].update(_said(row) for row in named)
-    return found
-
-
-def _said(row: dict[str, Any]) -> str:
-    """What a row says, without its lists: Python and Arrow show their entries differently."""
-    return repr(sorted((name, value) for name, value in row.items() if not isinstance(value, list | tuple)))
-
-
 def test_events_that_raise_stop_neither_query_and_change_no_other_row(kafka: Broker, tmp_path: Path) -> None:
     messages, events = poisoned()
     kafka.create_topic(TOPIC, LANES)
@@ -107,9 +86,9 @@ def test_events_that_raise_stop_neither_query_and_change_no_other_row(kafka: Bro
     assert "events could not be applied and were left out" in done.stderr
 
     tables = tmp_path / "tables"
-    for name, wanted in expected().items():
+    for name, wanted in lanes_say(TOLD).items():
         of_story = [row for row in rows(tables, name) if row["group_id"] != POISON]
-        assert Counter(_said({key: row[key] for key in TABLES[name].names}) for row in of_story) == wanted, name
+        assert Counter(said({key: row[key] for key in TABLES[name].names}) for row in of_story) == wanted, name
     told = rows(tables, "rejected")
     assert {row["reason"] for row in told} == {REASON}
     assert {row["source"] for row in told} >= {event.source for event in events[: len(RAISING)]}
