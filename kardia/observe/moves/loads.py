@@ -123,7 +123,7 @@ def bring_all_back(facts: Facts, group: Group, at: float, count: int) -> None:
     if group.state == GroupState.EMPTY:
         _withdraw(facts, group)
         stored = group.stored
-        if stored is not None:
+        if stored is not None:  # what was taken for the record of the group without members was not stored
             group.generation = stored.generation if stored.member_ids else stored.generation - 1
         group.deserted_at_ms = NEVER
         facts.move(group, at, GroupState.STABLE, "coordinator_loaded", "provisional")
