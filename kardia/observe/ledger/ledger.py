@@ -161,8 +161,8 @@ def close_unread(observer: Facts, group: Group, current: Rebalance, since: float
 
 def pass_over(observer: Facts, group: Group, by: float) -> None:
     """A later generation is answered than the one that a rebalance under way began from, `by` some instant: in a hole
-    of what was read its join phase ended, and nothing more is read of it. One of which nothing said why it began was not
-    told before: of that it is said since when it was seen to be under way."""
+    of what was read its join phase ended, and nothing more is read of it. One of which nothing said why it began was
+    not told before: of that it is said since when it was seen to be under way."""
     current = group.rebalance
     if current is None or current.joined_at_ms >= 0:
         return
