@@ -152,6 +152,7 @@ class Collector:
 
     def step(self) -> bool:
         """One round; True when there is more to read, False when the caller may sleep a little."""
+        self.metrics.rounds.inc()
         self._notice_sleep()
         self._remember_new()
         self._settle(0.0)

@@ -22,6 +22,7 @@ class Metrics:
         self.sent = self._counter("sent_records", "records sent to the topic")
         self.sent_bytes = self._counter("sent_bytes", "bytes sent to the topic, before compression")
         self.nul_bytes = self._counter("skipped_nul_bytes", "NUL bytes skipped in logs")
+        self.rounds = self._counter("rounds", "rounds of its loop, several a second; one that makes none is stuck")
         self.paused = self._counter("paused_rounds", "rounds without reading because the topic was behind")
         self.slept = self._counter("slept", "times the process was not run for longer than ten seconds")
         self.save_failures = self._counter("save_failures", "times the positions could not be saved")

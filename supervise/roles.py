@@ -23,6 +23,9 @@ from supervise.up_config import CollectSection, UpConfig
 
 ASK_TIMEOUT_S = 2.0
 
+ROUNDS = "kardia_collector_rounds_total"
+"""Goes on several times a second while logs are followed."""
+
 SERVER_LOG = "server.log"
 """Name of the broker's own log in Kafka's own logging configuration."""
 
@@ -44,6 +47,7 @@ def roles(config: UpConfig) -> list[Role]:
                 logs / "live.log",
                 lambda: answers(f"{api_url(config)}/readyz"),
                 environ=notify_environ(config),
+                pulse=pulse(api_url(config), ROUNDS),
                 means="it has read the tables, and answers from what it reads",
             )
         ]
@@ -55,6 +59,7 @@ def roles(config: UpConfig) -> list[Role]:
             counted(config.collect.metrics_port, "kardia_collector_sent_records_total"),
             # It makes the topic with the right number of partitions; a broker that makes topics itself would not.
             before_others=True,
+            pulse=pulse(f"http://127.0.0.1:{config.collect.metrics_port}", ROUNDS),
             means="its first records are in the topic",
         ),
         Role(
@@ -222,16 +227,23 @@ def api_url(config: UpConfig) -> str:
 
 def counted(port: int, counter: str) -> Callable[[], bool]:
     """Whether a counter that a role of this machine serves has counted anything since its start."""
+    return lambda: (_value(f"http://127.0.0.1:{port}", counter) or 0.0) > 0.0
 
-    def has() -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=ASK_TIMEOUT_S) as answer:
-                families = text_string_to_metric_families(answer.read().decode())
-                return any(one.name == counter and one.value > 0 for family in families for one in family.samples)
-        except (urllib.error.URLError, OSError):
-            return False
 
-    return has
+def pulse(url: str, counter: str) -> Callable[[], float | None]:
+    """A counter that a role of this machine serves."""
+    return lambda: _value(url, counter)
+
+
+def _value(url: str, counter: str) -> float | None:
+    """Sum of the series of a counter; None if nobody answers, or has it."""
+    try:
+        with urllib.request.urlopen(f"{url}/metrics", timeout=ASK_TIMEOUT_S) as answer:  # noqa: S310 - to this machine
+            families = text_string_to_metric_families(answer.read().decode())
+            found = [one.value for family in families for one in family.samples if one.name == counter]
+    except (urllib.error.URLError, OSError):
+        return None
+    return sum(found) if found else None
 
 
 def answers(url: str) -> bool:

@@ -9,6 +9,7 @@ It knows nothing of what the roles do.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from collections import deque
@@ -29,6 +30,14 @@ RESTARTS_MAX = 5
 RESTARTS_WINDOW_S = 300.0
 """More than five falls in five minutes is not bad luck: stop and show why."""
 
+STUCK_S = 120.0
+"""A role whose pulse stands still for that long is ended. No round takes half of it, whatever it waits for."""
+
+PULSE_EVERY_S = 5.0
+
+ABORT_S = 10.0
+"""How long a role may take to write where it stands, before it is killed."""
+
 
 @dataclass(frozen=True)
 class Role:
@@ -42,6 +51,8 @@ class Role:
     """Must be ready before any later role is started, because those need what it makes."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What it gets beside this process's own environment; may hold secrets."""
+    pulse: Callable[[], float | None] | None = None
+    """A number that changes while it works, None where it gives none; it is looked at once it has been ready."""
     means: str = ""
     """What `ready` shows, for whoever reads that it is: `its first batch is in the tables`."""
 
@@ -52,13 +63,36 @@ class _Running:
     def __init__(self, role: Role) -> None:
         self.role = role
         self.falls: deque[float] = deque(maxlen=RESTARTS_MAX + 1)
-        self.started_s = 0.0
+        self.started_s = self.looked_s = self.moved_s = 0.0
         self.is_ready = False
+        self.pulse: float | None = None
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
-        self.started_s, self.is_ready = time.monotonic(), False
-        return process.spawn(self.role.command, log=self.role.log, environ={**process.environ(), **self.role.environ})
+        self.started_s, self.is_ready, self.pulse = time.monotonic(), False, None
+        # Whatever it stands in, SIGABRT writes it into its log.
+        environ = {**process.environ(), "PYTHONFAULTHANDLER": "1", **self.role.environ}
+        return process.spawn(self.role.command, log=self.role.log, environ=environ)
+
+    def is_stuck(self) -> bool:
+        """Whether its pulse, if it ever gave one, has stood still for too long, by looks made all the while."""
+        now_s = time.monotonic()
+        if self.role.pulse is None or not self.is_ready or now_s - self.looked_s < PULSE_EVERY_S:
+            return False
+        missed, self.looked_s = now_s - self.looked_s > STUCK_S / 2, now_s
+        pulse = self.role.pulse()
+        if missed or self.pulse is None or pulse not in (None, self.pulse):
+            self.pulse, self.moved_s = self.pulse if pulse is None else pulse, now_s
+        return now_s - self.moved_s >= STUCK_S
+
+    def abort(self) -> None:
+        """End it, with its stacks in its log."""
+        self.process.send_signal(signal.SIGABRT)
+        try:
+            self.process.wait(ABORT_S)
+        except subprocess.TimeoutExpired:
+            process.kill_session(self.process)
+            self.process.wait()
 
     def restart(self) -> None:
         """Start it again, or a ProcessError if it has fallen too often."""
@@ -117,6 +151,12 @@ class Supervisor:
         """Look at all roles once; restart what has fallen, and say so, and when it is ready again."""
         for running in self._running:
             self._tell_ready(running)
+            if running.is_stuck():
+                running.abort()
+                self._told(
+                    f"{running.role.name} stood still for {STUCK_S:.0f} s and was ended; where it stood is at the end "
+                    f"of its log ({running.role.log})."
+                )
             if running.process.poll() is not None:
                 code = running.process.returncode
                 running.restart()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -65,6 +66,78 @@ def test_a_role_that_falls_is_started_again(tmp_path: Path) -> None:
         running.watch()
     assert any("stream ended with exit code -9 and was started again" in sentence for sentence in told)
     assert told[-1].startswith("stream is ready again after ")
+
+
+def _stands(tmp_path: Path, *, pulse: str) -> Role:
+    """A role that waits in a function of its own; its pulse is what a file holds."""
+    held = tmp_path / "pulse"
+    held.write_text(pulse)
+    program = "import threading\ndef here():\n    print('ready', flush=True)\n    threading.Lock().acquire()\n    "
+    program += "threading.Event().wait()\nhere()\n"
+    log = tmp_path / "collect.log"
+    return Role(
+        "collect",
+        [sys.executable, "-c", program],
+        log,
+        lambda: log.exists() and "ready" in log.read_text(),
+        pulse=lambda: float(text) if (text := held.read_text()) else None,
+    )
+
+
+def _watch_for(running: Supervisor, seconds: float) -> None:
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        running.watch()
+
+
+@pytest.fixture
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "STUCK_S", 1.0)
+    monkeypatch.setattr(supervisor, "PULSE_EVERY_S", 0.05)
+
+
+@pytest.mark.usefixtures("_soon")
+@pytest.mark.parametrize("then", ["5", ""], ids=["the same number", "no answer any more"])
+def test_a_role_that_stands_still_says_where_and_is_started_again(tmp_path: Path, then: str) -> None:
+    told: list[str] = []
+    role = _stands(tmp_path, pulse="5")
+    with Supervisor([role], told.append) as running:
+        first = running.pids["collect"]
+        running.watch()
+        (tmp_path / "pulse").write_text(then)
+
+        def other() -> bool:
+            running.watch()
+            return running.pids["collect"] != first
+
+        process.until(other, WAIT_S, lambda: "it was not started again")
+    said = (tmp_path / "collect.log").read_text()
+    assert "Fatal Python error: Aborted" in said
+    assert "in here" in said
+    assert any(one.startswith("collect stood still for 1 s and was ended") for one in told)
+    assert any("collect ended with exit code -6 and was started again" in one for one in told)
+
+
+@pytest.mark.usefixtures("_soon")
+def test_a_role_that_never_gave_a_pulse_is_left_alone(tmp_path: Path) -> None:
+    role = _stands(tmp_path, pulse="")
+    with Supervisor([role], lambda _: None) as running:
+        first = running.pids["collect"]
+        _watch_for(running, 2.5)
+        assert running.pids["collect"] == first
+
+
+@pytest.mark.usefixtures("_soon")
+def test_nobody_is_ended_for_what_was_not_looked_at(tmp_path: Path) -> None:
+    """The supervisor itself was stopped: what its first look finds is no sign of anything."""
+    role = _stands(tmp_path, pulse="5")
+    with Supervisor([role], lambda _: None) as running:
+        first = running.pids["collect"]
+        running.watch()
+        running._running[0].looked_s -= 100.0
+        running._running[0].moved_s -= 100.0
+        running.watch()
+        assert running.pids["collect"] == first
 
 
 def test_each_role_is_told_as_soon_as_it_is_ready_with_what_that_means(tmp_path: Path) -> None:

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from prometheus_client import start_http_server
 
 from api.notify.settings import NotifySettings
 from cli.main import app
+from ingest.metrics import Metrics
 from scripts.config_page import EXAMPLES, config_page
 from spark_jobs import owner
 from supervise import process
-from supervise.roles import collect_command, move_command, roles
+from supervise.roles import ROUNDS, collect_command, move_command, pulse, roles
 from supervise.up_config import (
     CollectSection,
     ConfigError,
@@ -367,3 +369,24 @@ def test_a_wrong_file_of_client_settings_is_refused_before_anything_is_started(t
     with pytest.raises(ConfigError, match=r"client_config: .*no sasl\.mechanism") as refused:
         load(_write(tmp_path, f"client_config: {wrong}\n{GOOD}"))
     assert "top-secret" not in str(refused.value)
+
+
+def test_the_pulse_of_a_collector_is_a_counter_that_it_has() -> None:
+    metrics = Metrics()
+    server, thread = start_http_server(0, "127.0.0.1", metrics.registry)
+    rounds = pulse(f"http://127.0.0.1:{server.server_port}", ROUNDS)
+    assert rounds() == 0.0
+    metrics.rounds.inc()
+    assert rounds() == 1.0
+    server.shutdown()
+    server.server_close()
+    thread.join()
+    assert rounds() is None
+
+
+@pytest.mark.parametrize("engine", ["spark", "local"])
+def test_whoever_reads_logs_is_watched_for_its_rounds(tmp_path: Path, engine: str) -> None:
+    given = tmp_path / "kardia.yaml"
+    given.write_text(GOOD.format(data=tmp_path).replace("engine: spark", f"engine: {engine}"))
+    watched = {role.name for role in roles(load(given)) if role.pulse is not None}
+    assert watched == ({"collect"} if engine == "spark" else {"live"})
