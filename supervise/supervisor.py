@@ -52,7 +52,8 @@ class Role:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What it gets beside this process's own environment; may hold secrets."""
     pulse: Callable[[], float | None] | None = None
-    """A number that changes while it works, None where it gives none; it is looked at once it has been ready."""
+    """A number that changes while it works, None where it gives none, 0 before it has begun; looked at once it is
+    ready."""
     means: str = ""
     """What `ready` shows, for whoever reads that it is: `its first batch is in the tables`."""
 
@@ -75,13 +76,13 @@ class _Running:
         return process.spawn(self.role.command, log=self.role.log, environ=environ)
 
     def is_stuck(self) -> bool:
-        """Whether its pulse, if it ever gave one, has stood still for too long, by looks made all the while."""
+        """Whether its pulse, once it has begun, has stood still for too long, by looks made all the while."""
         now_s = time.monotonic()
         if self.role.pulse is None or not self.is_ready or now_s - self.looked_s < PULSE_EVERY_S:
             return False
         missed, self.looked_s = now_s - self.looked_s > STUCK_S / 2, now_s
         pulse = self.role.pulse()
-        if missed or self.pulse is None or pulse not in (None, self.pulse):
+        if missed or not self.pulse or pulse not in (None, self.pulse):
             self.pulse, self.moved_s = self.pulse if pulse is None else pulse, now_s
         return now_s - self.moved_s >= STUCK_S
 

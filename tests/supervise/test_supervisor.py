@@ -119,8 +119,9 @@ def test_a_role_that_stands_still_says_where_and_is_started_again(tmp_path: Path
 
 
 @pytest.mark.usefixtures("_soon")
-def test_a_role_that_never_gave_a_pulse_is_left_alone(tmp_path: Path) -> None:
-    role = _stands(tmp_path, pulse="")
+@pytest.mark.parametrize("pulse", ["", "0"], ids=["it gives none", "it has not begun"])
+def test_a_role_that_never_had_a_pulse_is_left_alone(tmp_path: Path, pulse: str) -> None:
+    role = _stands(tmp_path, pulse=pulse)
     with Supervisor([role], lambda _: None) as running:
         first = running.pids["collect"]
         _watch_for(running, 2.5)
