@@ -146,6 +146,12 @@ def test_a_flood_is_found() -> None:
     assert kinds(story(RAISED, another, message(BEGIN + 70_000, "refreshed", 4), RESOLVED)) == {FLOODED}
     unknown = message(BEGIN + 65_000, "refreshed", 3, unknown_since_at_ms=BEGIN)
     assert kinds(story(RAISED, unknown, RESOLVED)) == set()
+    over = message(BEGIN + 62_000, "refreshed", 3, outcome="app-1 was heard again at 2027-01-15T08:01:01.000Z.")
+    assert kinds(story(RAISED, over, message(BEGIN + 70_000, "refreshed", 4), RESOLVED)) == {FLOODED}, "the first"
+    late = message(BEGIN + 85_000, "refreshed", 3, outcome="app-1 was heard again at 2027-01-15T08:01:01.000Z.")
+    back = message(BEGIN + 88_000, "refreshed", 4)
+    assert kinds(story(RAISED, late, back, RESOLVED)) == set()
+    assert kinds(story(RAISED, late, back, message(BEGIN + 90_000, "refreshed", 9), RESOLVED)) == {FLOODED}
     assert kinds(story(RAISED, message(BEGIN + 90_000, "raised", 3), RESOLVED)) == {FLOODED}
     flapping = [
         message(BEGIN + 50_000 * number + shift, what, 10 * number + shift, alert="KafkaGroupZombieMember")

@@ -28,8 +28,8 @@ OUTCOME_WITHIN_MS = 1_500
 """A notice has no bound; a timer of a broker was never seen to be later than a second."""
 
 AGAIN_AFTER_MS = 25_000
-"""A refresh goes out every 30 s, and at once where evidence is missing or there again, or somebody is named who was
-not since it was raised."""
+"""A refresh goes out every 30 s, and at once where evidence is missing or there again, where somebody is named who was
+not since it was raised, or where a danger is there again of which it was told how it had ended."""
 
 LISTED, LISTED_WITHIN_MS = "KafkaGroupEvictions", 60_000
 """The alert that names everybody who was evicted lately, and how long after an eviction it may come."""
@@ -253,7 +253,8 @@ def _floods(told: Told) -> Iterator[Finding]:
         for before, one in pairwise(ones):
             named = {*before.member_ids, *(named if before.what != "raised" else ())}
             soon = one.told_at_ms - before.told_at_ms < AGAIN_AFTER_MS and before.unknown == one.unknown
-            soon = soon and set(one.member_ids) <= named
+            is_back = bool(before.outcome) and not one.outcome  # it was told how it had ended, and then it began again
+            soon = soon and set(one.member_ids) <= named and not is_back
             if one.what == "raised" and before.what != "resolved":
                 yield Finding(one.told_at_ms, group_id, FLOODED, f"{whose} was raised twice without an end between")
             elif one.what == "refreshed" and soon:
