@@ -10,18 +10,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import NamedTuple
-
-from prometheus_client.parser import text_string_to_metric_families
 
 from bench.fleet import FORMING_MS, LINES_PER_MEMBER_AND_S, Fleet
 from bench.live import CLUSTER
 from bench.processes import role
 from bench.result import Result, cpu_seconds, memory_mb
 from demo.ports import free_ports
+from supervise.roles import pulse
 
 GROUPS, MEMBERS = 10_000, 10
 RATE = 40_000.0
@@ -63,25 +60,15 @@ def _written(log: Path, rest: Path, groups: int, seconds: float) -> _Written:
     return _Written(count, formed)
 
 
-def _seen(process: subprocess.Popen[bytes], url: str, lines: int) -> _Seen:
+def _seen(process: subprocess.Popen[bytes], url: str, said: Path, lines: int) -> _Seen:
     """Wait until so many lines are read, and a moment more, in which the lanes take the last of them."""
-    began_s = time.monotonic()
-    while _read(url) < lines:
+    began_s, read = time.monotonic(), pulse(url, LINES_READ)
+    while (found := read() or 0) < lines:
         if process.poll() is not None or time.monotonic() - began_s > GIVE_UP_S:
-            raise RuntimeError("the log was not read to its end")
+            raise RuntimeError(f"the log was not read to its end:\n{said.read_text()[-2000:]}")
         time.sleep(ASK_EVERY_S)
     time.sleep(ASK_EVERY_S)
-    return _Seen(_read(url), time.monotonic(), cpu_seconds(process.pid))
-
-
-def _read(url: str) -> int:
-    """Lines that were read; 0 while it does not answer."""
-    try:
-        with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310  always http to this machine
-            families = text_string_to_metric_families(answer.read().decode())
-            return int(sum(one.value for family in families for one in family.samples if one.name == LINES_READ))
-    except (urllib.error.URLError, OSError):
-        return 0
+    return _Seen(int(found), time.monotonic(), cpu_seconds(process.pid))
 
 
 def _counted_s(log: Path) -> float:
@@ -97,17 +84,18 @@ def sustained_stage(directory: Path, scale: float) -> list[Result]:
     groups = max(10, round(GROUPS * min(1.0, scale)))
     written = _written(log, rest, groups, FORMING_MS / 1000 + SECONDS * min(1.0, scale))
     (port,) = free_ports(1)
-    url = f"http://127.0.0.1:{port}/metrics"
+    url = f"http://127.0.0.1:{port}"
+    said = directory / "live.log"
     with role(
-        directory / "live.log",
+        said,
         *("live", "--request-log", str(log), "--cluster", CLUSTER, "--log-timezone", "UTC"),
         *("--tables", str(directory / "tables"), "--port", str(port)),
     ) as process:
-        formed = _seen(process, url, written.formed)
+        formed = _seen(process, url, said, written.formed)
         began_s = time.monotonic()
         with log.open("ab") as end, rest.open("rb") as begin:
             shutil.copyfileobj(begin, end)
-        ended = _seen(process, url, written.lines)
+        ended = _seen(process, url, said, written.lines)
         memory = sum(memory_mb(process.pid).values())
     lines = ended.lines - formed.lines
     cpu_s, passed_s = ended.cpu_s - formed.cpu_s, ended.at_s - began_s

@@ -191,17 +191,11 @@ def told_rows(
     directory: Folder, names: Sequence[str], without: Sequence[str] = ("batch_id",)
 ) -> dict[str, Counter[str]]:
     """Rows of several tables as counted texts, without the columns that may differ between two ways of running."""
-    return {
-        name: Counter(
-            repr([(column, value) for column, value in row.items() if column not in without])
-            for row in rows(directory, name)
-        )
-        for name in names
-    }
+    return {name: Counter(said(row, without) for row in rows(directory, name)) for name in names}
 
 
 def lanes_say(names: Sequence[str]) -> dict[str, Counter[str]]:
-    """What lanes tell of the whole story without Spark, by table, each row as `said` has it."""
+    """What lanes tell of the whole story without Spark, by table, as `told_rows` has what the tables hold."""
     factory = ObserverFactory(ObserverSettings(cluster_id=CLUSTER))
     found: dict[str, Counter[str]] = {name: Counter() for name in names}
     messages = story_messages()
@@ -210,13 +204,24 @@ def lanes_say(names: Sequence[str]) -> dict[str, Counter[str]]:
         values = [value for partition, value, _ in messages if partition == number]
         given = lane.step([Record(offset, 0, HEADERS[0][1], value) for offset, value in enumerate(values)])
         for name in names:
-            found[name].update(said(dict(zip(TABLES[name].names, row, strict=True))) for row in given.get(name, ()))
+            told = (dict(zip(TABLES[name].names, _plain(row), strict=True)) for row in given.get(name, ()))
+            found[name].update(said(row) for row in told)
     return found
 
 
-def said(row: Mapping[str, Any]) -> str:
-    """What a row says, without its lists: Python and Arrow show their entries differently."""
-    return repr(sorted((name, value) for name, value in row.items() if not isinstance(value, list | tuple)))
+def _plain(row: tuple[object, ...]) -> list[object]:
+    fields = ("member_id", "client_id", "waited_ms", "joined")
+    return [
+        [dict(zip(fields, entry, strict=True)) for entry in value]
+        if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple)
+        else (list(value) if isinstance(value, tuple) else value)
+        for value in row
+    ]
+
+
+def said(row: Mapping[str, Any], without: Sequence[str] = ("batch_id",)) -> str:
+    """A row as text, without the columns that may differ between two ways of running."""
+    return repr([(column, value) for column, value in row.items() if column not in without])
 
 
 def table_names_with_rows(directory: Folder) -> set[str]:

@@ -29,21 +29,18 @@ from demo.ports import free_ports
 from ingest.offline import tick
 from ingest.wire import CLUSTER_HEADER, MAX_BYTES, decode_batch, encode_batch
 from kardia.events import Event, Kind, event_id, lane_of, shard_of
-from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.journal import MIN_BYTES
-from spark_jobs.lane import Lane, Record
-from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 from supervise import process
 from tests.spark_jobs.support import (
-    CLUSTER,
     HEADERS,
     LANES,
     MAX_RECORDS,
     ROOT,
     all_rows,
     kill_and_finish,
+    lanes_say,
     produce,
     rows,
     run_stream,
@@ -102,30 +99,10 @@ def straight(kafka: Broker, topic: str, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_the_tables_are_what_the_lanes_say(straight: Path) -> None:
-    factory = ObserverFactory(ObserverSettings(cluster_id=CLUSTER))
     names = ("transitions", "rebalances", "members", "predictions", "rejected", "disagreements")
-    expected: dict[str, Counter[str]] = {name: Counter() for name in names}
-    messages = story_messages()
-    for number in range(LANES):
-        lane = Lane(factory, TOPIC, number, LANES)
-        values = [value for partition, value, _ in messages if partition == number]
-        given = lane.step([Record(offset, 0, HEADERS[0][1], value) for offset, value in enumerate(values)])
-        for name in names:
-            expected[name].update(
-                repr(list(zip(TABLES[name].names, _plain(row), strict=True))) for row in given.get(name, ())
-            )
+    expected = lanes_say(names)
     assert told_rows(straight, names) == expected
     assert expected["transitions"]
-
-
-def _plain(row: tuple[object, ...]) -> list[object]:
-    fields = ("member_id", "client_id", "waited_ms", "joined")
-    return [
-        [dict(zip(fields, entry, strict=True)) for entry in value]
-        if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple)
-        else (list(value) if isinstance(value, tuple) else value)
-        for value in row
-    ]
 
 
 def test_every_event_is_archived_once(straight: Path) -> None:

@@ -58,8 +58,8 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Miss
     """Which timer ended a member that is missing when the join phase ends."""
     ended_at, armed = current.joined_at_ms, member.renewed_before_join_at_ms
     # 1. The coordinator's own line says that it did not join in time.
-    said = group.said.ends.get(member.member_id)
-    if said is not None and said.cause != "static_replaced" and abs(said.at_ms - ended_at) <= LATE_MS:
+    said = group.said.end_of(member.member_id, "rebalance_timeout", ended_at, LATE_MS)
+    if said is not None:
         return Dropped(member, said.at_ms, None, said.cause, "exact")
     # 2. From when its session ran is not known.
     if member.unknown_since_at_ms >= 0 or armed < 0 or member.session_ms < 0:

@@ -431,7 +431,8 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         # just before the broker fell.
         unseen = _may_be_taken_back(group, old) or (not named and _may_have_been_taken_unseen(observer, group, old))
         how_sure: Certainty = "exact" if heard_since and not unseen else "provisional"
-        said = group.said.take_end(old.member_id, "static_replaced", taken_at, LATE_MS)
+        said = group.said.end_of(old.member_id, "static_replaced", taken_at, LATE_MS)
+        group.said.ends.pop(old.member_id, None)
         if said is not None:
             taken_at, by, how_sure = max(said.at_ms, old.joined_at_ms), None, said.certainty
         rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)

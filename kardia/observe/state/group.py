@@ -401,12 +401,10 @@ class Told(Compact):
         if len(self.ends) > MAX_SAID_ENDS:
             del self.ends[next(iter(self.ends))]
 
-    def take_end(self, member_id: str, cause: str, at: float, within_ms: float) -> SaidEnd | None:
-        """What was said of the end of a member, if it ended by that cause, and near that instant; once."""
+    def end_of(self, member_id: str, cause: str, at: float, within_ms: float) -> SaidEnd | None:
+        """What was said of the end of a member, if it ended by that cause, and near that instant."""
         said = self.ends.get(member_id)
-        if said is None or said.cause != cause or abs(said.at_ms - at) > within_ms:
-            return None
-        return self.ends.pop(member_id)
+        return said if said is not None and said.cause == cause and abs(said.at_ms - at) <= within_ms else None
 
 
 class Group(Compact):
