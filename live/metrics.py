@@ -31,6 +31,10 @@ class Others(Collector):
         """Name them."""
         self._registries = tuple(registries)
 
+    def describe(self) -> Iterator[Metric]:
+        """Their names; what they count costs nothing to collect."""
+        return self.collect()
+
     def collect(self) -> Iterator[Metric]:
         """Give all."""
         for registry in self._registries:

@@ -238,7 +238,7 @@ def pulse(url: str, counter: str) -> Callable[[], float | None]:
 def _value(url: str, counter: str) -> float | None:
     """Sum of the series of a counter; None if nobody answers, or has it."""
     try:
-        with urllib.request.urlopen(f"{url}/metrics", timeout=ASK_TIMEOUT_S) as answer:  # noqa: S310 - to this machine
+        with urllib.request.urlopen(f"{url}/metrics?name[]={counter}", timeout=ASK_TIMEOUT_S) as answer:  # noqa: S310 - to this machine
             families = text_string_to_metric_families(answer.read().decode())
             found = [one.value for family in families for one in family.samples if one.name == counter]
     except (urllib.error.URLError, OSError):

@@ -28,7 +28,7 @@ class TableMetrics(Collector):
         views = [view for _, view in sorted(self._store.current.clusters.items())]
         groups = [group for view in views for group in view.groups.values()]
         try:
-            for family in self._families(views):
+            for family in self._families(views, self._births):
                 family.samples = RestingList(family.samples)
                 yield family
         finally:
@@ -37,12 +37,16 @@ class TableMetrics(Collector):
             for _ in resting(range(len(groups))):
                 del groups[-1]
 
-    def _families(self, views: list[ClusterView]) -> Iterator[Metric]:
+    def describe(self) -> Iterator[Metric]:
+        """Names of all families, with nothing in them: a scrape that asks for other names runs nothing here."""
+        return self._families([], Births(self._store.settings))
+
+    def _families(self, views: list[ClusterView], births: Births) -> Iterator[Metric]:
         store, limit = self._store, self._store.settings.metrics_groups_max
         totals = {view.cluster_id: counted(view) for view in views}
         shown = {view.cluster_id: worst(view, totals[view.cluster_id], limit) for view in views}
         is_read = store.looked_at_ms is not None and not store.troubles("progress")
-        told = self._births.counted(views, shown, is_read=is_read)
+        told = births.counted(views, shown, is_read=is_read)
         yield from service.families(store, views, told.clusters)
         lengths = {view.cluster_id: len(shown[view.cluster_id]) for view in views}
         yield from clusters.families(views, told.clusters, totals, lengths)

@@ -7,7 +7,7 @@ import re
 import weakref
 
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.metrics_core import Metric
 
 from api.metrics import TableMetrics
@@ -28,24 +28,24 @@ class Scraped:
         self.clock = Clock()
         self.store = Store(ApiSettings(tables=tables.root, **settings), self.clock)  # type: ignore[arg-type]
         self.store.refresh()
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(TableMetrics(self.store))
+        self.registry = CollectorRegistry(auto_describe=False)
+        self.registry.register(TableMetrics(self.store))
 
     def value(self, name: str, **labels: str) -> float | None:
         """Value of one series of the cluster `demo`."""
-        return self._registry.get_sample_value(name, {"cluster": "demo"} | labels)
+        return self.registry.get_sample_value(name, {"cluster": "demo"} | labels)
 
     def labels(self, name: str) -> list[dict[str, str]]:
         """Label sets of a series."""
-        return [one.labels for family in self._registry.collect() for one in family.samples if one.name == name]
+        return [one.labels for family in self.registry.collect() for one in family.samples if one.name == name]
 
     def families(self) -> list[Metric]:
         """All of a scrape."""
-        return list(self._registry.collect())
+        return list(self.registry.collect())
 
     def samples(self) -> int:
         """How many lines a scrape has."""
-        return sum(len(family.samples) for family in self._registry.collect())
+        return sum(len(family.samples) for family in self.registry.collect())
 
 
 @pytest.fixture
@@ -253,6 +253,21 @@ def test_a_counter_begins_before_its_first_event(tables: Tables) -> None:
     assert counts(scraped, "later")["kardia_rebalances_total"] == 1
 
 
+def test_a_scrape_of_other_names_takes_no_beginning_from_who_asks_for_all(tables: Tables) -> None:
+    """The supervisor asks for a count of rounds every few seconds: what is new is still to be told to Prometheus."""
+    tables.create()
+    scraped = Scraped(tables)
+    Gauge("other", "Of another collector.", registry=scraped.registry).set(1)
+    assert counts(scraped) == {}
+    tables.batch(0, transition("orders", 1, "Stable"), rebalance("orders", NOW_MS - 9_000), progress(NOW_MS))
+    scraped.store.refresh()
+    for _ in range(5):
+        text = generate_latest(scraped.registry.restricted_registry(["other"])).decode()
+        assert [line for line in text.splitlines() if line[:1] != "#"] == ["other 1.0"]
+    assert (counts(scraped), counts(scraped)) == ({}, {}), "of two servers"
+    assert counts(scraped)["kardia_rebalances_total"] == 1
+
+
 def test_what_was_there_when_the_program_began_is_told_as_it_is(filled: Tables) -> None:
     """After a restart Prometheus has the series: one that began at 0 again would be an increase by all there was."""
     assert counts(Scraped(filled))["kardia_rebalances_total"] == 1
@@ -262,8 +277,8 @@ def test_a_scrape_before_the_tables_are_read_begins_nothing(filled: Tables) -> N
     scraped = Scraped.__new__(Scraped)
     scraped.clock = Clock()
     scraped.store = Store(ApiSettings(tables=filled.root), scraped.clock)
-    scraped._registry = CollectorRegistry(auto_describe=False)
-    scraped._registry.register(TableMetrics(scraped.store))
+    scraped.registry = CollectorRegistry(auto_describe=False)
+    scraped.registry.register(TableMetrics(scraped.store))
     assert counts(scraped) == {}
     scraped.store.refresh()
     assert counts(scraped)["kardia_rebalances_total"] == 1

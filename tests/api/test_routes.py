@@ -142,6 +142,14 @@ def test_shapes_cover_every_route_with_data(api: Api) -> None:
     }
 
 
+def test_series_can_be_asked_for_by_name(api: Api) -> None:
+    text = api.client.get("/metrics", params={"name[]": ["kardia_build_info", "kardia_batch_id"]}).text
+    assert {line.split("{")[0].split()[0] for line in text.splitlines() if line[:1] != "#"} == {
+        "kardia_build_info",
+        "kardia_batch_id",
+    }
+
+
 def test_a_group_shows_state_statuses_headroom_and_what_comes_next(api: Api) -> None:
     group = api.get(GROUP)["group"]
     assert (group["state"], group["state_since_at_ms"], group["status"]) == (
