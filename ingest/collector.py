@@ -37,7 +37,7 @@ from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, broker_of, for
 FLUSH_MS = 80
 """So long after the flush before, the first round that has events sends them."""
 
-BEHIND_MS = 500
+BEHIND_MS = 1_000
 """The same while a log is behind: its lines are old anyway, and more of them fold better."""
 
 REST_S = 0.25

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kardia.events import Event, for_shard
-from kardia.stretches import START, WIDTH, Stretch, unfolding
+from kardia.events import Event, Kind, for_shard
+from kardia.stretches import BEFORE, BEHIND, BYTES, END, EXACT_MAX, INSTANTS, START, WIDTH, Stretch
+
+_FETCH = int(Kind.FETCH)
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 """`kardia.stretches.FIELDS` of some requests, a row each; or one of the columns."""
@@ -59,10 +61,28 @@ class Rows(NamedTuple):
         ]
 
     def events(self) -> list[Event]:
-        """The same requests one by one, in their order: for those of many senders, who have one or two each."""
-        unfold = [unfolding(head) for head in self.heads]
-        both = zip(self.senders.tolist(), self.numbers.tolist(), strict=True)
-        return [unfold[sender](*numbers) for sender, numbers in both]
+        """The same requests one by one, in their order: for those of many senders, who have one or two each. So nothing
+        is made for a head (`kardia.stretches.unfolding`), and whole numbers are made in columns."""
+        numbers = self.numbers
+        starts, ends, sizes = (
+            np.minimum(numbers[:, field], EXACT_MAX).astype(np.int64).tolist() for field in (START, END, BYTES)
+        )
+        rows = zip(self.senders.tolist(), starts, ends, numbers[:, INSTANTS].tolist(), sizes, strict=True)
+        heads, new = self.heads, tuple.__new__
+        return [
+            new(
+                Event,
+                (
+                    *(head := heads[sender])[BEFORE],
+                    start,
+                    end,
+                    *instants,
+                    *head[BEHIND],
+                    {"bytes": size} if head[0] == _FETCH else None,
+                ),
+            )
+            for sender, start, end, instants, size in rows
+        ]
 
     def counts(self) -> Places:
         """How many requests each head has."""

@@ -31,14 +31,17 @@ sender_of = itemgetter(*(place for place, name in enumerate(Event._fields) if na
 size, which is among the numbers."""
 
 
-_BEFORE, _BEHIND = slice(Event._fields.index(FIELDS[0])), slice(Event._fields.index("group_id"), -1)
+INSTANTS = slice(LOGGED, DECIDED + 1)
+"""The four instants of a request among its `FIELDS`."""
+
+BEFORE, BEHIND = slice(Event._fields.index(FIELDS[0])), slice(Event._fields.index("group_id"), -1)
 """What a head has before the numbers of a request and behind them, but for the detail."""
 
 
 def unfolding(head: Event) -> Callable[..., Event]:
     """What makes a request of a head of its `FIELDS`."""
     values: tuple[Any, ...] = tuple(head)
-    before, behind, fetches, make = values[_BEFORE], values[_BEHIND], head.kind == _FETCH, Event._make
+    before, behind, fetches, make = values[BEFORE], values[BEHIND], head.kind == _FETCH, Event._make
 
     def unfold(
         start: float, end: float, logged: float, arrived: float, handled: float, decided: float, size: float

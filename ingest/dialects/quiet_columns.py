@@ -13,9 +13,13 @@ import numpy as np
 from ingest.rows import NONE, Numbers, Places, Rows
 from kardia.events import Event
 
-MET_MAX = 100_000
-"""Senders that are remembered from one taking to the next, a kilobyte each. A member is two or three of them; where
-there are more than this each of their lines is read as one of somebody new."""
+SENDERS_MAX = 250_000
+"""Senders that are remembered from one taking to the next, a kilobyte each; beyond them all are met anew. A member is
+two of them, as it asks its coordinator and the leaders of its partitions by connections of their own."""
+
+LINES_REMEMBERED = 50
+"""After so many lines of each on average all are met anew as well: of a log that was rotated, and of clients that went,
+nothing is kept for long, and whoever goes on is met at a fiftieth of its lines."""
 
 
 class Folded(NamedTuple):
@@ -69,31 +73,26 @@ class Block:
 
 
 class Columns:
-    """Rows, and who sent each of them."""
+    """Rows, and who sent each of them. A sender keeps its number from one taking to the next: of nearly all rows the
+    sender is one that was met before, and its head is there."""
 
-    __slots__ = ("_heads", "_met", "_rows", "_senders", "place_of")
+    __slots__ = ("_heads", "_rows", "_senders", "_taken", "number_of")
 
     def __init__(self) -> None:
         """Begin with nobody."""
-        self.place_of: dict[Hashable, int] = {}
+        self.number_of: dict[Hashable, int] = {}
         """What the lines of a sender have in common -> its number."""
-        self._met: dict[Hashable, Event] = {}
         self._heads: list[Event] = []
         self._senders: list[Places] = []
         self._rows: list[Numbers] = []
-
-    def met(self, key: Hashable) -> Event | None:
-        """A request of a sender that had a number before; None if it had not, or is forgotten."""
-        return self._met.get(key)
+        self._taken = 0
+        """Rows that were taken since numbers were given anew."""
 
     def begin(self, key: Hashable, head: Event) -> int:
         """A sender that has no number yet, with a request of it."""
-        if len(self._met) >= MET_MAX:
-            self._met.clear()
-        self._met[key] = head
-        place = self.place_of[key] = len(self._heads)
+        number = self.number_of[key] = len(self._heads)
         self._heads.append(head)
-        return place
+        return number
 
     def add(self, senders: Places, rows: Numbers) -> None:
         """Rows and the number of the sender of each, in the order of the log."""
@@ -105,9 +104,17 @@ class Columns:
         return sum(map(len, self._senders))
 
     def take(self) -> Rows:
-        """All of them; numbers of senders are given anew."""
+        """All of them, with the heads that have any, in the order of their first ones."""
         if not self._rows:
             return NONE
-        taken = Rows(self._heads, np.concatenate(self._senders), np.concatenate(self._rows))
-        self.place_of, self._heads, self._senders, self._rows = {}, [], [], []
+        used, first, places = np.unique(np.concatenate(self._senders), return_index=True, return_inverse=True)
+        in_order = np.argsort(first)
+        place_of = np.empty(len(used), np.int64)
+        place_of[in_order] = np.arange(len(used))
+        heads = [self._heads[number] for number in used[in_order].tolist()]
+        taken = Rows(heads, place_of[places], np.concatenate(self._rows))
+        self._senders, self._rows = [], []
+        self._taken += len(places)
+        if len(self._heads) > SENDERS_MAX or self._taken > LINES_REMEMBERED * len(self._heads):
+            self.number_of, self._heads, self._taken = {}, [], 0
         return taken

@@ -22,7 +22,7 @@ import numpy as np
 
 from ingest.dialects import request_shapes as shapes
 from ingest.dialects.line_patterns import TIMES, Patterns
-from ingest.dialects.quiet_columns import MET_MAX, Block, Columns, Folded
+from ingest.dialects.quiet_columns import SENDERS_MAX, Block, Columns, Folded
 from ingest.dialects.quiet_text import HEAD_END, Quiet
 from ingest.dialects.request_events import Builder, RequestEvents
 from ingest.dialects.request_layout import JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
@@ -123,15 +123,17 @@ class QuietLines:
         self.rows = self._columns.rows
         self._patterns = patterns
         self._known: dict[bytes, int] = {}
-        """Key of a recognised line of a source -> number of its sender."""
+        """Key of a recognised line of a source -> number of its sender, until numbers are given anew."""
         self._known_of = ""
         self._keys: dict[bytes, tuple[Hashable, ...]] = {}
         """Key of a recognised line -> the key that the decoded line has; of senders of the source last met."""
 
     def take(self) -> Rows:
-        """What has been folded, in the order of the log. Only who sent it is remembered."""
-        self._known = {}
-        return self._columns.take()
+        """What has been folded, in the order of the log. Who sent it is remembered."""
+        taken = self._columns.take()
+        if not self._columns.number_of:
+            self._known = {}
+        return taken
 
     def fold(
         self, data: bytes, source: str, start: int, highest_at_ms: float, not_after_ms: float = inf
@@ -253,7 +255,7 @@ class QuietLines:
         """Numbers of senders, -1 of who was not met before."""
         if source != self._known_of:
             self._known, self._known_of = {}, source
-        known: dict[Any, int] = self._known if part.recognised else self._columns.place_of
+        known: dict[Any, int] = self._known if part.recognised else self._columns.number_of
         get = known.get
         return np.array([get(key, -1) for key in part.keys], np.int64)
 
@@ -265,12 +267,9 @@ class QuietLines:
             if begun >= 0:
                 self._known[key] = begun
             return begun
-        known = self._columns.place_of.get(key)
+        known = self._columns.number_of.get(key)
         if known is not None:
             return known
-        met = self._columns.met(key)
-        if met is not None:
-            return self._columns.begin(key, met)
         decode, build = self._single[kind]
         begin, end = int(block.begins[number]) + start, int(block.ends[number]) + start + 1
         try:
@@ -280,10 +279,10 @@ class QuietLines:
         return self._columns.begin(key, head) if isinstance(head, Event) else -1
 
     def _decoded_key(self, key: bytes, kind: int, source: str, patterns: Patterns) -> tuple[Hashable, ...]:
-        """The key of the decoded line. A sender that goes on has the one that it had before the last `take`."""
+        """The key of the decoded line, by which a sender is known whose first line was decoded."""
         known = self._keys.get(key)
         if known is None or known[_SOURCE_AT] != source:
-            if len(self._keys) >= MET_MAX:
+            if len(self._keys) >= SENDERS_MAX:
                 self._keys.clear()
             known = self._keys[key] = _key_of(kind, patterns.sender(key), source)
         return known
@@ -335,9 +334,9 @@ class QuietLines:
         decided = handled + waited_ms if waited_ms > 0.0 else handled
         if queue_ms + local_ms >= SLOW_MS or (kind == _HEARTBEAT and (total_ms >= SLOW_MS or queue_ms > QUEUED_MS)):
             return -1
-        sender = self._columns.place_of.get(key)
+        sender = self._columns.number_of.get(key)
         if sender is None:
-            head = self._columns.met(key) or self._text.read(line, JSON_AT, source, start, end, at_ms)
+            head = self._text.read(line, JSON_AT, source, start, end, at_ms)
             if not isinstance(head, Event):
                 return -1
             sender = self._columns.begin(key, head)

@@ -5,6 +5,7 @@ recognised as like others."""
 from __future__ import annotations
 
 import gzip
+import itertools
 from collections.abc import Iterable
 from datetime import UTC
 from pathlib import Path
@@ -14,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ingest.blocks import Gathered, Splitter, read_cut
+from ingest.dialects import quiet_columns
 from ingest.dialects.line_patterns import Patterns
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.request_layout import PREFIX
@@ -156,3 +158,33 @@ def test_a_file_folds_from_its_first_line_on() -> None:
     (stretch,) = dialect.quiet.take().stretches()
     assert (len(stretch), stretch.head.kind, gathered.lines) == (10, Kind.HEARTBEAT, 10)
     assert dialect.quiet.take().stretches() == []
+
+
+def _of(member: str) -> dict[str, Any]:
+    return {"groupId": "g-1", "generationId": 5, "memberId": member, "groupInstanceId": None}
+
+
+@pytest.mark.parametrize(("most", "lines_of_each"), [(1_000, 50), (1, 50), (1_000, 2)])
+@pytest.mark.parametrize("patterns", [None, Patterns()], ids=["decoded", "recognised"])
+def test_who_goes_on_after_a_taking_is_known(
+    most: int, lines_of_each: int, patterns: Patterns | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until there are too many, or each has sent enough; then all are met anew, and say the same."""
+    monkeypatch.setattr(quiet_columns, "SENDERS_MAX", most)
+    monkeypatch.setattr(quiet_columns, "LINES_REMEMBERED", lines_of_each)
+    lines = [line(number, request=_of(f"m-{number % 3}")) + b"\n" for number in range(60)]
+    _, whole, _ = read(b"".join(lines), 1 << 20, fold=True)
+    dialect = RequestJson(ZoneInfo("Europe/Berlin"), fold=True, patterns=patterns)
+    assert dialect.quiet is not None
+    found: list[Event] = []
+    heads: list[dict[str, Event]] = []
+    splitter = Splitter()
+    for at in range(0, 60, 6):
+        read_cut(dialect, splitter.feed(b"".join(lines[at : at + 6])), SOURCE, Gathered(LANES, Directory()))
+        rows = dialect.quiet.take()
+        found += rows.events()
+        heads.append({head.member_id: head for head in rows.heads})
+    assert _in_order(found) == whole
+    same = [one["m-0"] is another["m-0"] for one, another in itertools.pairwise(heads)]
+    # Six lines of three senders a taking: with two lines of each they are met anew at every second one.
+    assert same == ([most > 3] * 9 if lines_of_each == 50 else [True, False] * 4 + [True])
