@@ -8,7 +8,7 @@ ARGS ?=
 PROTOCOLS ?= classic consumer share streams
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick coverage test-long truth fleet night check bench release clean
+.PHONY: help setup demo test quick coverage test-long truth fleet rows night check bench release clean
 
 help: ## Show the targets, each with its sentence.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  make \1:\2/p' $(MAKEFILE_LIST) | while IFS=: read -r name text; do \
@@ -49,6 +49,9 @@ truth: setup ## Hold the model against Kafka's own classes, a million operations
 	@failed=0; for protocol in $(PROTOCOLS); do \
 		$(BIN)/python -m tests.truth.run --protocol $$protocol --operations 1000000 --markdown docs/reference/truth.md $(ARGS) || failed=1; \
 	done; exit $$failed
+
+rows: setup ## Hold all rows of all recorded and 2,000 simulated groups against what was agreed on; --accept agrees (5 min).
+	@$(BIN)/python -m tests.rows $(ARGS)
 
 night: setup ## Run `kardia up` beside a real broker for an hour with faults by chance; ends with what was wrong (1 h).
 	@$(BIN)/python -m tests.night $(ARGS)

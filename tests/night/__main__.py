@@ -1,13 +1,15 @@
 """`python -m tests.night --minutes 60 --seed 7`: a night; exit status 1 with what was wrong.
 
 Needs about 3 GiB of memory and a processor; ports are the system's choice, all on 127.0.0.1. `--json` prints the whole
-result as JSON after the sentences; it is also in `result.json` of the directory, which is kept where it was named.
+result as JSON after the sentences; it is also in `result.json` of the directory, which is kept where it was named and
+where something was wrong.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -27,7 +29,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help=f"how long; {MINUTES_MIN:.1f} at least")
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(1, 100_000), help="default: a new one")
     parser.add_argument("--kafka", choices=releases(), default=NEWEST, help="release of the broker")
-    parser.add_argument("--directory", type=Path, help="where everything is kept; default: a folder that is removed")
+    parser.add_argument("--directory", type=Path, help="where all is kept; default: a new one, removed if all is well")
     parser.add_argument("--without-server-log", action="store_true", help="Kardia reads the request log alone")
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="of the cluster; one falls at a time")
     parser.add_argument("--engine", choices=tuple(ROLES_OF), default=SPARK, help="what steps the lanes")
@@ -36,10 +38,10 @@ def main() -> int:
     words = parser.parse_args()
     if words.minutes < MINUTES_MIN:
         parser.error(f"--minutes must be at least {MINUTES_MIN:.1f}: a night begins and ends with a quiet time")
-    with tempfile.TemporaryDirectory(prefix="kardia-night-") as temporary, stoppable():
-        directory = (words.directory or Path(temporary)).resolve()
-        if any(directory.glob("*")):
-            parser.error(f"{directory} is not empty; name a folder that is, or none")
+    if words.directory and any(words.directory.glob("*")):
+        parser.error(f"{words.directory} is not empty; name a folder that is, or none")
+    directory = (words.directory or Path(tempfile.mkdtemp(prefix="kardia-night-"))).resolve()
+    with stoppable():
         _say(f"Seed {words.seed}, {words.minutes:g} minutes.")
         options = Options(
             words.minutes,
@@ -61,6 +63,8 @@ def main() -> int:
         _say(sentence)
     if words.json:
         _say(json.dumps(result.as_json()))
+    if not result.wrong and not words.directory:
+        shutil.rmtree(directory)
     return 1 if result.wrong else 0
 
 

@@ -313,7 +313,7 @@ def told_live(lanes: tuple[tuple[Event, ...], ...], every_ms: int, stamps: dict[
     read = list(
         {(event.source, event.start): event for events in lanes for event in events if event.kind != Kind.TICK}.values()
     )
-    first_at_ms = min(event.logged_at_ms for event in read)
+    first_at_ms = min(event.logged_at_ms for event in read if event.logged_at_ms > 0)
     for source, lines in stamps.items():
         own = sorted((event for event in read if event.source == source), key=lambda event: event.logged_at_ms)
         processes, now, begin, last_line_at_ms = Processes(), first_at_ms, 0, None
@@ -341,7 +341,8 @@ def read_live(
     sources = sorted({event.source for event in events if "/request/" in event.source})
     if not waiting:
         return
-    now, last, begin = waiting[0].logged_at_ms, waiting[-1].logged_at_ms, 0
+    first = next(event.logged_at_ms for event in waiting if event.logged_at_ms > 0)  # what has no stamp comes with it
+    now, last, begin = first, waiting[-1].logged_at_ms, 0
     if told:  # the ticks of the whole log
         sources = sorted({source for source, _ in told})
         now, last = min(at for _, at in told) - every_ms, max(at for _, at in told) - 1.0
