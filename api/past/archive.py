@@ -20,7 +20,12 @@ from api.files.files import Bound
 from api.files.reader import TableReader
 from api.past.cursor import Place
 from api.present.standing import Standing
-from kardia.tables import TABLES
+from kardia.tables import BATCH, TABLES
+
+
+def up_to(batch_id: int) -> Bound:
+    """Rows of batches up to one; it also says to a reader of more than files which of that counts (`live.view`)."""
+    return Bound(BATCH.name, "<=", batch_id)
 
 
 class Knowledge(NamedTuple):
@@ -36,7 +41,7 @@ class Knowledge(NamedTuple):
             & (ds.field("group_id") == group_id)
             & (ds.field("batch_id") <= self.batch_id)
         )
-        files = [Bound("group_id", "=", group_id)]
+        files = [Bound("group_id", "=", group_id), up_to(self.batch_id)]
         if self.known_at_ms is None:
             return where, files
         files.append(Bound("known_at_ms", "<=", self.known_at_ms))
@@ -209,7 +214,7 @@ def lives(
         & (ds.field("member_id") == member_id)
         & (ds.field("batch_id") <= batch_id)
     )
-    files = [Bound("group_id", "=", group_id)]
+    files = [Bound("group_id", "=", group_id), up_to(batch_id)]
     return sorted(standing_rows(reader, where, files, max_rows), key=lambda row: row.joined_at_ms, reverse=True)
 
 

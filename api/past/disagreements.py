@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from api.answers import answers
 from api.files.files import Bound
 from api.files.reader import TableReader
-from api.past.archive import HistoryPart, Page, behind, cut, first_of
+from api.past.archive import HistoryPart, Page, behind, cut, first_of, up_to
 from kardia.story import disagreements
 
 ORDER = ("batch_id", "at_ms", "source", "start")
@@ -26,7 +26,7 @@ def lines(
 ) -> Page:
     """Disagreements of a cluster, or of one group of it. The page is kept small while reading."""
     where = (ds.field("cluster_id") == cluster_id) & (ds.field("batch_id") <= part.place.batch_id)
-    files = []
+    files = [up_to(part.place.batch_id)]
     if group_id is not None:
         where &= ds.field("group_id") == group_id
         files.append(Bound("group_id", "=", group_id))

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from api.answers import answers
 from api.files.files import Bound
 from api.files.reader import TableReader
-from api.past.archive import bounded, standing_rows
+from api.past.archive import bounded, standing_rows, up_to
 from kardia.instants import to_rfc3339
 from kardia.tables import EVICTION_CAUSES
 
@@ -136,7 +136,7 @@ def _refusals(reader: TableReader, stretch: Stretch, max_rows: int) -> list[tupl
         & (ds.field("batch_id") <= stretch.batch_id)
         & ds.field("cause").isin(REFUSED)
     )
-    files = []
+    files = [up_to(stretch.batch_id)]
     for at_ms, sign in ((stretch.from_ms, ">="), (stretch.to_ms, "<")):
         if at_ms is not None:
             where &= ds.field("at_ms") >= at_ms if sign == ">=" else ds.field("at_ms") < at_ms
@@ -160,7 +160,7 @@ def _rows_of(reader: TableReader, stretch: Stretch, lower: str, upper: str, max_
     """Rows of the cluster that may tell of the stretch: known no earlier than its begin, of what began before its end.
     Neither bound separates a row from the one that corrects it."""
     where = (ds.field("cluster_id") == stretch.cluster_id) & (ds.field("batch_id") <= stretch.batch_id)
-    files = []
+    files = [up_to(stretch.batch_id)]
     if stretch.from_ms is not None:
         where &= ds.field(lower) >= stretch.from_ms
         files.append(Bound(lower, ">=", stretch.from_ms))

@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 
 from api.files.files import Bound
 from api.files.reader import TableReader
-from api.past.archive import HistoryPart, Page, behind, cut, first_of
+from api.past.archive import HistoryPart, Page, behind, cut, first_of, up_to
 
 ORDER = ("at_ms", "topic", "partition", "batch_id")
 
@@ -24,7 +24,7 @@ def rows(
         & (ds.field("group_id") == group_id)
         & (ds.field("batch_id") <= part.place.batch_id)
     )
-    files = [Bound("group_id", "=", group_id)]
+    files = [Bound("group_id", "=", group_id), up_to(part.place.batch_id)]
     if topic is not None:
         where &= ds.field("topic") == topic
     if partition is not None:

@@ -17,7 +17,7 @@ from api.answers import answers
 from api.errors import TablesMissing
 from api.files.files import Bound
 from api.files.reader import TableReader
-from api.past.archive import bounded
+from api.past.archive import bounded, up_to
 from api.present.health import poll_interval_ms
 from kardia.statuses import shown
 
@@ -66,7 +66,7 @@ def read(health: TableReader, events: TableReader, asked: Asked) -> tuple[list[d
     """Pulses by member id, and the instant of the latest archived event among them."""
     members: dict[str, dict[str, Any]] = {}
     where = _of(asked) & (ds.field("batch_id") <= asked.batch_id)
-    for row in _rows(health, where, asked):
+    for row in _rows(health, where, asked, up_to(asked.batch_id)):
         _take_health(_member(members, asked, row), row, asked)
     archived_to_ms = None
     try:
@@ -145,7 +145,7 @@ def _of(asked: Asked) -> ds.Expression:
     )
 
 
-def _rows(reader: TableReader, where: ds.Expression, asked: Asked) -> list[Any]:
+def _rows(reader: TableReader, where: ds.Expression, asked: Asked, *more: Bound) -> list[Any]:
     def take(chunks: Iterator[pa.Table]) -> list[Any]:
         rows: list[Any] = []
         for chunk in chunks:
@@ -157,5 +157,6 @@ def _rows(reader: TableReader, where: ds.Expression, asked: Asked) -> list[Any]:
         Bound("group_id", "=", asked.group_id),
         Bound("at_ms", ">=", asked.from_ms),
         Bound("at_ms", "<", asked.to_ms),
+        *more,
     ]
     return reader.scan(where, files, take)

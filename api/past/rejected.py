@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 from api.answers import answers
 from api.files.files import Bound
 from api.files.reader import TableReader
-from api.past.archive import HistoryPart, Page, behind, cut, first_of
+from api.past.archive import HistoryPart, Page, behind, cut, first_of, up_to
 
 SHOWN = ("cluster_id", "source", "start", "end", "at_ms", "reason", "expected", "excerpt", "certainty", "batch_id")
 """Columns of the answer; the others say nothing of a line."""
@@ -30,7 +30,7 @@ def lines(reader: TableReader, cluster_id: str, part: HistoryPart, reason: str |
     """Rejected lines of a cluster. The page is kept small while reading, so no number of lines is too large."""
     at_ms = ds.field("at_ms")
     where = (ds.field("cluster_id") == cluster_id) & (ds.field("batch_id") <= part.place.batch_id)
-    files = []
+    files = [up_to(part.place.batch_id)]
     if reason is not None:
         where &= ds.field("reason") == reason
     if part.from_ms is not None:
