@@ -127,19 +127,21 @@ class Checkpoint:
     def read_offsets(self) -> dict[int, int]:
         """Offset of the next unread record per partition: where the last committed batch ended; empty before it."""
         committed = self.committed()
-        if committed is None:
-            return {}
+        return {} if committed is None else self.ends_of(committed)
+
+    def ends_of(self, number: int) -> dict[int, int]:
+        """The same of any batch that was begun, by Spark's number; those of long ago are gone."""
         folder = self.spark_directory / "offsets"
         found: dict[int, int] = {}
         try:
-            for line in checkpoint_files.read(folder, str(committed)).decode().splitlines()[_BEFORE_OFFSETS:]:
+            for line in checkpoint_files.read(folder, str(number)).decode().splitlines()[_BEFORE_OFFSETS:]:
                 topics: dict[str, dict[str, int]] = msgspec.json.decode(line, type=dict[str, dict[str, int]])
                 of_topic = topics.get(self.generation.agreement.topic, {})
                 found |= {int(number): offset for number, offset in of_topic.items()}
         except (OSError, ValueError) as error:
             raise CheckpointError(
-                f"where batch {committed} ended cannot be read: {error}",
-                str(folder / str(committed)),
+                f"where batch {number} ended cannot be read: {error}",
+                str(folder / str(number)),
                 "the file of offsets that Spark has written before the batch",
                 "restore the checkpoint from the copy that belongs to these tables, or begin a new one with "
                 "--new-generation, which reads the topic from its beginning",
@@ -194,6 +196,23 @@ def open_checkpoint(
         # From its next batch on no earlier release can read it; each lane says its own version until it is written.
         checkpoint.generation = msgspec.structs.replace(checkpoint.generation, state=state)
         save(directory, checkpoint.generation)
+    return checkpoint
+
+
+def look_at(
+    directory: Folder, tables: Folder, topic: str, cluster: str | None, names: tuple[str, ...]
+) -> Checkpoint | None:
+    """The checkpoint of a job that may be running, checked as `open_checkpoint` does it and left as it is; None if
+    there is none yet. The number of lanes is its own, and so is the cluster where none is named."""
+    generation = load(directory)
+    if generation is None:
+        return None
+    found, checkpoint = generation.agreement, Checkpoint(directory, generation)
+    _check_agreement(
+        checkpoint, msgspec.structs.replace(found, topic=topic, cluster=found.cluster if cluster is None else cluster)
+    )
+    state_codec.check_version(generation.state, str(directory))
+    _check_tables(checkpoint, tables, names)
     return checkpoint
 
 

@@ -75,6 +75,13 @@ class TableReader:
         with self._lock:
             return int(self._newest().version())
 
+    def transaction_of(self, app_id: str) -> int | None:
+        """Number of the last transaction of an application, as of now; None if it has made none. Errors as of
+        `refresh`."""
+        with self._lock:
+            version: int | None = self._newest().transaction_version(app_id)
+            return version
+
     @property
     def version(self) -> int | None:
         """Version that the last look at the table has brought it to; None before, and after a failure."""
