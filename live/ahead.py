@@ -87,7 +87,7 @@ class Ahead:
             self._seen = number
             self._drop()
 
-    def of(self, name: str) -> tuple[int, list[Told]] | None:
+    def of(self, name: str, up_to: int | None = None) -> tuple[int, list[Told]] | None:  # noqa: ARG002  all is of it
         """(First batch that may not be in the tables, what was told of it and after it); None: all is in them."""
         with self._lock:
             waiting = [told for told in self._told if told.batch_id > self._written]

@@ -7,17 +7,18 @@ is read from its beginning, and each lane tells a gap before it (`spark_jobs.lan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ingest.client_log import CLIENT_LOG
 from ingest.ports import Clock
+from ingest.positions import Positions
 from ingest.topic_id import UNKNOWN, TopicWatch, topic_id
 from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER
-from live.engine import Engine
 from spark_jobs.errors import TopicError
 from spark_jobs.lane import Record
 from spark_jobs.topic import lanes_of
@@ -52,10 +53,33 @@ class Where(NamedTuple):
         return lanes_of(self.bootstrap, self.topic, self.client)
 
 
-class FromTopic:
-    """Records of the topic, taken by the engine."""
+class Taker(Protocol):
+    """Lanes that are fed, as `live.engine.Engine` has them."""
 
-    def __init__(self, where: Where, engine: Engine, clock: Clock, say: Callable[[str], None]) -> None:
+    directory: Path
+    positions: Positions
+
+    @property
+    def save_ms(self) -> float:
+        """So long after it was saved it is saved again."""
+
+    def next_offsets(self) -> list[int]:
+        """Of each lane the offset after the last record that it took; below 0 before the first of a topic."""
+
+    def take(self, records: Mapping[int, Sequence[Record]]) -> None:
+        """Step some lanes, each with its records."""
+
+    def begin_anew(self) -> None:
+        """The topic was made again."""
+
+    def save(self, positions: Positions) -> None:
+        """Write what was taken."""
+
+
+class FromTopic:
+    """Records of the topic, taken by the lanes of one that keeps them."""
+
+    def __init__(self, where: Where, engine: Taker, clock: Clock, say: Callable[[str], None]) -> None:
         """Read on where the lanes are."""
         self._where, self._engine, self._clock, self._say = where, engine, clock, say
         own: dict[str, str | int | float | bool] = {**where.client, "bootstrap.servers": where.bootstrap}
@@ -153,14 +177,18 @@ class FromTopic:
                     "see whether a replica that was behind became the leader; then give another --tables",
                 )
             if begin > partition.offset and offset >= 0:
-                self._say(
-                    f"partition {number} of {self._where.topic} has lost the offsets {offset} to {begin - 1} before "
-                    "they were read: retention or a deletion removed them. The groups of this lane are unknown across "
-                    "the gap. Next: keep the topic longer than this process is ever away"
-                )
+                self._on_loss(number, offset, begin)
             partition.offset = max(begin, partition.offset)
             assigned.append(partition)
         self._consumer.assign(assigned)
+
+    def _on_loss(self, number: int, offset: int, begin: int) -> None:
+        """Read on from the first record that there is."""
+        self._say(
+            f"partition {number} of {self._where.topic} has lost the offsets {offset} to {begin - 1} before they were "
+            "read: retention or a deletion removed them. The groups of this lane are unknown across the gap. Next: "
+            "keep the topic longer than this process is ever away"
+        )
 
     def _begin_anew(self) -> None:
         self._say(

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -32,10 +32,24 @@ from live.rows import as_read
 from spark_jobs.schemas import to_tables
 
 
+class Waiting(Protocol):
+    """Rows that are not in the tables."""
+
+    wake: Callable[[], object]
+
+    @property
+    def unseen(self) -> int:
+        """How many rows were told since the view took the last ones."""
+
+    def of(self, name: str, up_to: int | None) -> tuple[int, list[Told]] | None:
+        """(First batch of which nothing is read from a table, what was told in the place of it and of those after it);
+        None: all is in the table. `up_to`: the batch that a question rests on, if it does on one."""
+
+
 class AheadReader(TableReader):
     """A table, and its rows that are not written yet."""
 
-    def __init__(self, root: Folder, name: str, hides: frozenset[str], ahead: Ahead) -> None:
+    def __init__(self, root: Folder, name: str, hides: frozenset[str], ahead: Waiting) -> None:
         """Read both."""
         super().__init__(root, name, hides)
         self._hides = [column for column in TABLES[name].names if column in hides]
@@ -45,7 +59,8 @@ class AheadReader(TableReader):
         self, where: ds.Expression | None, files: list[Bound], take: Callable[[Iterator[pa.Table]], Found]
     ) -> Found:
         """Give `take` the matching rows in chunks, those of the files first."""
-        found = self._ahead.of(self.name)
+        bounds = (int(one.value) for one in files if one[:2] == (BATCH.name, "<="))
+        found = self._ahead.of(self.name, min(bounds, default=None))
         if found is None:
             return super().scan(where, files, take)
         first, waiting = found
@@ -74,48 +89,78 @@ REST_S = 1.0
 """Longest time without a look, for what nobody wakes the view for."""
 
 
-class LiveStore(Store):
-    """The store of `kardia live`."""
+class AheadStore(Store):
+    """A store that is woken by what is told ahead of the tables."""
 
-    def __init__(self, settings: ApiSettings, now_ms: Callable[[], int], ahead: Ahead) -> None:
-        """Wait until `ahead` is ready, then begin over the tables."""
-        self._ahead = ahead
+    def __init__(self, settings: ApiSettings, now_ms: Callable[[], int], waiting: Waiting) -> None:
+        """Read the tables and what waits."""
+        self._waiting = waiting
         super().__init__(settings, now_ms)
         self._hides = {name: hidden(name, hide_personal=settings.hide_personal) for name in FOLLOWED}
         self._news = asyncio.Event()
-        self._has_begun = False
-        self._base = -1
-        """The batch up to which the view was read from the tables."""
-        self._number = 0
-        """The last step that the view has beside it."""
 
     def _reader(self, name: str) -> AheadReader:
         hides = hidden(name, hide_personal=self.settings.hide_personal)
-        return AheadReader(self.settings.tables, name, hides, self._ahead)
-
-    def is_behind(self) -> bool:
-        """Whether a look may find something."""
-        return self._ahead.is_ready and (not self._has_begun or self._is_torn or self._ahead.number > self._number)
+        return AheadReader(self.settings.tables, name, hides, self._waiting)
 
     async def rest(self, at_least_ms: int) -> None:  # noqa: ARG002  what is told in between comes together
         """Wait until the lanes have told something."""
+        await self._woken(REST_S)
+
+    async def _woken(self, within_s: float) -> None:
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
             with suppress(RuntimeError):  # the loop has ended, and nobody looks any more
                 loop.call_soon_threadsafe(self._news.set)
 
-        self._ahead.wake = wake
+        self._waiting.wake = wake
         if not self.is_behind():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), REST_S)
+                await asyncio.wait_for(self._news.wait(), within_s)
         self._news.clear()
 
     async def looked(self) -> Change:
         """What a look finds. What the lanes told is in memory: a few rows take less than to wake a thread."""
-        if self._has_begun and not self._is_torn and self._ahead.unseen < FEW_ROWS:
+        if self._is_in_memory() and self._waiting.unseen < FEW_ROWS:
             return self.look()
         return await super().looked()
+
+    def _is_in_memory(self) -> bool:
+        """Whether a look reads no file."""
+        raise NotImplementedError
+
+    def _folded_in(self, told: Iterable[tuple[int, Any]], trusted: int, *, is_moved: bool = False) -> Change:
+        """A change by what was told, each with its batch; `is_moved`: the view is of another batch even so."""
+        rows: dict[str, list[Any]] = {}
+        for batch_id, some in told:
+            for name in self._hides.keys() & some.keys():
+                rows.setdefault(name, []).extend(as_read(name, some[name], batch_id, self._hides[name]))
+        shown = self._shown(rows)
+        is_news = is_moved or any(shown.values())
+        samples = by_group(shown.pop("health", ()))
+        return Change(shown, samples, trusted, None, {}, {}, self._identities, is_news)
+
+
+class LiveStore(AheadStore):
+    """The store of `kardia live`."""
+
+    def __init__(self, settings: ApiSettings, now_ms: Callable[[], int], ahead: Ahead) -> None:
+        """Wait until `ahead` is ready, then begin over the tables."""
+        self._ahead = ahead
+        super().__init__(settings, now_ms, ahead)
+        self._has_begun = False
+        self._base = -1
+        """The batch up to which the view was read from the tables."""
+        self._number = 0
+        """The last step that the view has beside it."""
+
+    def is_behind(self) -> bool:
+        """Whether a look may find something."""
+        return self._ahead.is_ready and (not self._has_begun or self._is_torn or self._ahead.number > self._number)
+
+    def _is_in_memory(self) -> bool:
+        return self._has_begun and not self._is_torn
 
     def look(self) -> Change:
         """Begin over the tables; after that, what the lanes have told since."""
@@ -125,15 +170,8 @@ class LiveStore(Store):
             self._base, self._number = begun.trusted, 0
             return begun
         self._number, told = self._ahead.after(self._number, self._base)
-        rows: dict[str, list[Any]] = {}
-        for one in told:
-            for name in self._hides.keys() & one.rows.keys():
-                rows.setdefault(name, []).extend(as_read(name, one.rows[name], one.batch_id, self._hides[name]))
-        shown = self._shown(rows)
-        is_news = any(shown.values())
-        samples = by_group(shown.pop("health", ()))
         trusted = max([self.current.batch_id, *(one.batch_id for one in told)])
-        return Change(shown, samples, trusted, None, {}, {}, self._identities, is_news)
+        return self._folded_in(((one.batch_id, one.rows) for one in told), trusted)
 
     def freshness(
         self, cluster: ClusterView | None = None, among: Scope = EVERYTHING, *, group: GroupView | None = None
