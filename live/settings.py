@@ -1,16 +1,18 @@
-"""Settings of `kardia live`: read once, whole, strict and frozen. Environment: `KARDIA_LIVE_<NAME>`."""
+"""Settings of `kardia live`, and of `kardia serve --follow-topic`: read once, whole, strict and frozen. Environment:
+`KARDIA_LIVE_<NAME>`, `KARDIA_SERVE_<NAME>`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.errors import SettingsError
 from ingest.settings import Place, ReadSettings
+from kardia.observe import ObserverSettings
 from spark_jobs import owner
-from spark_jobs.settings import LaneSettings
+from spark_jobs.settings import LaneSettings, TablesPlace
 
 STATE = owner.STATE
 """Below the tables, unless another place is given. Delta has no table of such a name."""
@@ -55,3 +57,29 @@ class LiveSettings(ReadSettings, LaneSettings):
     def folder(self) -> Path:
         """Where that is."""
         return self.state or self.tables / STATE
+
+
+class FollowSettings(BaseSettings):
+    """What a server is told that follows the topic ahead of the tables. What the job was told of the brokers is said
+    here as well: rows are those of the job only if the lanes know the same. Cluster and lanes are in its checkpoint."""
+
+    model_config = SettingsConfigDict(env_prefix="KARDIA_SERVE_", frozen=True, extra="forbid")
+
+    follow_topic: str = Field(min_length=1, max_length=249, description="topic of events that `kardia stream` reads")
+    bootstrap_server: str = Field(min_length=1, description="brokers of that topic")
+    client_config: Place | None = Field(default=None, description="properties file for clients of these brokers")
+    checkpoint: TablesPlace = Field(description="folder of the checkpoint of `kardia stream`; nothing is written there")
+    kafka_version: str = Field(default="", description="as `kardia stream` was told")
+    consumer_session_ms: int = Field(default=-1, ge=-1, description="as `kardia stream` was told")
+    share_session_ms: int = Field(default=-1, ge=-1, description="as `kardia stream` was told")
+    streams_session_ms: int = Field(default=-1, ge=-1, description="as `kardia stream` was told")
+
+    def observer(self, cluster: str) -> ObserverSettings:
+        """What the lanes are told."""
+        return ObserverSettings(
+            cluster_id=cluster,
+            kafka_version=self.kafka_version,
+            consumer_session_ms=self.consumer_session_ms,
+            share_session_ms=self.share_session_ms,
+            streams_session_ms=self.streams_session_ms,
+        )

@@ -15,7 +15,7 @@ from api.settings import ApiSettings
 from api.store import Store
 from ingest.metrics import Metrics as CollectorMetrics
 from kardia.reference import GENERATED, grid
-from live.metrics import LiveMetrics
+from live.metrics import FollowMetrics, LiveMetrics
 from spark_jobs.metrics import Metrics as JobMetrics
 
 SUFFIXES = {"counter": "_total"}
@@ -46,6 +46,7 @@ def registries() -> Iterable[tuple[str, CollectorRegistry]]:
     ProcessCollector(namespace="kardia_serve", registry=serve)
     RequestMetrics(serve)
     yield "`kardia serve`, at `/metrics`", serve
+    yield "`kardia serve --follow-topic`, at `/metrics`, beside those", FollowMetrics().registry
     yield "`kardia notify`, at `--metrics-port`", NotifyMetrics().registry
     yield "`kardia collect`, at `--metrics-port`", CollectorMetrics().registry
     yield "`kardia stream`, at `--metrics-port`", JobMetrics().registry
