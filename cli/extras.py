@@ -8,6 +8,7 @@ and the benchmark, is refused in the same way.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 COLLECT = (
@@ -42,9 +43,10 @@ def is_there(module: str) -> bool:
         return False
 
 
-def lacking(extra: str, what: str) -> str:
-    """Why `what` cannot be done here, and what helps; empty if all of the extra is there."""
-    missing = [module for module in EXTRAS[extra] if not is_there(module)]
+def lacking(extra: str, what: str, but: Sequence[str] = ()) -> str:
+    """Why `what` cannot be done here, and what helps; empty if all of the extra is there. Of `but` nobody asks: this
+    process leaves them out, and those that it starts need them."""
+    missing = [module for module in EXTRAS[extra] if module not in but and not is_there(module)]
     if not missing:
         return ""
     several = "" if len(missing) == 1 else f" and {len(missing) - 1} more"

@@ -12,6 +12,7 @@ import typer
 from cli.asking.left_out import BY_READERS, leave_out
 from cli.extras import SOURCE_ONLY, is_there
 from cli.options import Command
+from cli.verbs.serve import follows
 from kardia import __version__
 
 PANELS = {
@@ -90,10 +91,10 @@ for _panel, _verbs in PANELS.items():
 def run() -> None:
     """Entry point of the console script."""
     os.environ.setdefault(*ARROW_POOL)
-    if sys.argv[1:2] and sys.argv[1] in ASK_OR_SERVE:
-        leave_out()
-    if sys.argv[1:2] and sys.argv[1] in READ_LOGS:
+    if sys.argv[1:2] and (sys.argv[1] in READ_LOGS or (sys.argv[1] == "serve" and follows(sys.argv[2:], os.environ))):
         leave_out(BY_READERS)
+    elif sys.argv[1:2] and sys.argv[1] in ASK_OR_SERVE:
+        leave_out()
     if sys.argv[1:2] and sys.argv[1] in ANSWER_AND_END:
         gc.disable()
     app(prog_name="kardia")

@@ -25,7 +25,7 @@ class Freshness(Answer):
     age_ms: int | None = Field(description="answered_at - complete_as_of, at least 0")
     stale: bool = Field(description="age beyond the bound: silence may be the feed's, countdowns are withheld")
     batch_id: int = Field(description="the batch this answer rests on")
-    in_tables: bool = Field(description="whether it is in the tables; `kardia live` answers ahead of them")
+    in_tables: bool = Field(description="whether it is in the tables; who follows a log or a topic answers ahead")
     answered_at_ms: int
     answered_at: str
 
