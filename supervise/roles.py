@@ -181,8 +181,15 @@ def _of_brokers(config: UpConfig) -> list[str]:
 
 
 def serve_command(config: UpConfig) -> list[str]:
-    """`kardia serve` on the tables."""
-    return kardia("serve", "--tables", str(config.tables), *_of_api(config))
+    """`kardia serve` on the tables, and on the topic if that is wanted."""
+    command = kardia("serve", "--tables", str(config.tables), *_of_api(config))
+    if not config.serve.follow_topic:
+        return command
+    command += ["--follow-topic", config.topic, "--checkpoint", str(config.checkpoint)]
+    command += ["--bootstrap-server", config.events_bootstrap_server or config.bootstrap_server]
+    if config.topic_client_config is not None:
+        command += ["--client-config", str(config.topic_client_config)]
+    return [*command, *_of_brokers(config)]
 
 
 def _of_api(config: UpConfig) -> list[str]:

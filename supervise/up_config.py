@@ -176,6 +176,11 @@ class ServeSection(_Strict):
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: Port = Field(default=8765, description="port to listen on")
     token_file: Place | None = Field(default=None, description="bearer tokens, one per line; needed beyond loopback")
+    follow_topic: bool = Field(
+        default=False,
+        description="answer from the topic as well, ahead of the tables, with `engine: spark` "
+        "(docs/api.md); `local` does so anyway",
+    )
 
 
 class NotifySection(_Strict):

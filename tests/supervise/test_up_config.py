@@ -18,7 +18,7 @@ from ingest.metrics import Metrics
 from scripts.config_page import EXAMPLES, config_page
 from spark_jobs import owner
 from supervise import process
-from supervise.roles import ROUNDS, collect_command, move_command, pulse, roles
+from supervise.roles import ROUNDS, collect_command, move_command, pulse, roles, serve_command
 from supervise.up_config import (
     CollectSection,
     ConfigError,
@@ -68,7 +68,10 @@ def test_a_good_file_and_its_defaults(tmp_path: Path) -> None:
     [
         (("cluster:", "clustr:"), ["clustr is not a known key; did you mean cluster?", "cluster is missing"]),
         (("request_log", "reqest_log"), ["collect.reqest_log is not a known key; did you mean request_log?"]),
-        (("  port: 18765", "  zzz: 1"), ["serve.zzz is not a known key; known are host, port, token_file."]),
+        (
+            ("  port: 18765", "  zzz: 1"),
+            ["serve.zzz is not a known key; known are host, port, token_file, follow_topic."],
+        ),
         (("port: 18765", "port: '18080'"), ["serve.port: Input should be a valid integer, not '18080'."]),
         (("port: 18765", "port: 70000"), ["serve.port: Input should be less than or equal to 65535, not 70000."]),
         (("port: 18765", "port: 9464"), ["collect.metrics_port and serve.port are both 9464"]),
@@ -166,6 +169,20 @@ def test_the_notifier_runs_if_there_is_somebody_to_tell(tmp_path: Path, monkeypa
     assert [str(url) for url in told.alertmanager] == ["http://127.0.0.1:9093/", "http://127.0.0.1:9094/am"]
     assert [str(url) for url in told.webhook] == ["http://127.0.0.1:9/x?y=1"]
     assert given["metrics_port"] == config.ports["notify.metrics_port"][1] == 9466
+
+
+def test_the_server_follows_the_topic_if_that_is_wanted(tmp_path: Path) -> None:
+    """With all that the job is told of topic and brokers: its rows are to be the same."""
+    more = "  follow_topic: true\nevents_bootstrap_server: e:1\ntopic: t\nstream: {{kafka_version: 3.9.2}}\n"
+    config = load(_write(tmp_path, GOOD + more))
+    found = {role.name: role for role in roles(config)}
+    verb, *words = found["serve"].command[3:]
+    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    with command.make_context(verb, words) as context:
+        given = context.params
+    assert (given["follow_topic"], given["bootstrap_server"], given["kafka_version"]) == ("t", "e:1", "3.9.2")
+    assert given["checkpoint"] == config.checkpoint
+    assert "--follow-topic" not in serve_command(load(_write(tmp_path, GOOD)))
 
 
 def test_one_process_is_one_role_with_all_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
