@@ -18,7 +18,14 @@ from kardia.tables import Row
 from live.ahead import Told
 
 BATCHES = 8
-"""Batches of the job whose ends are kept: some seconds of batches back to back, longer than a question takes."""
+"""Batches of the job whose ends are kept in any case: some seconds of batches back to back, longer than a question
+takes."""
+
+BATCHES_MAX = 60
+"""And at most, while they hold few rows: pages of one history are asked for one after the other, by people."""
+
+KEPT_ROWS = 20_000
+"""Rows that the tables have, up to which more than `BATCHES` are kept: some 20 MB."""
 
 Ends = Mapping[int, int]
 """Lane -> offset behind the last record of a batch of the job."""
@@ -53,7 +60,7 @@ class Followed:
         self._lock = Lock()
         self._pieces: deque[Piece] = deque()
         self._ends: dict[int, Ends] = {}
-        """Batch of the job -> its ends, the last `BATCHES` that were seen in the tables."""
+        """Batch of the job -> its ends, the last that were seen in the tables."""
         self._numbers = self._seen = self._unseen = 0
         self._waits_from: int | None = None
         """Number of the first piece that no batch in the tables covers."""
@@ -83,12 +90,13 @@ class Followed:
         """A batch of the job is in all tables."""
         with self._lock:
             self._ends[batch_id] = ends
-            for old in sorted(self._ends)[:-BATCHES]:
-                del self._ends[old]
             waiting = [piece for piece in self._pieces if not piece.is_covered(ends)]
             self.rows = sum(piece.size for piece in waiting)
             self._waits_from = waiting[0].number if waiting else None
             self._drop()
+            while len(self._ends) > BATCHES and (len(self._ends) > BATCHES_MAX or self._kept() > KEPT_ROWS):
+                del self._ends[min(self._ends)]
+                self._drop()
         self.wake()
 
     def begin(self) -> None:
@@ -174,6 +182,10 @@ class Followed:
                 for row in piece.rows[name]
             ]
         return (base + 1, [Told(0, base + 1, {name: rows})]) if rows else None
+
+    def _kept(self) -> int:
+        """Rows that the tables have."""
+        return sum(piece.size for piece in self._pieces) - self.rows
 
     def _is_covered(self, piece: Piece) -> bool:
         return piece.is_covered(self._ends[max(self._ends)]) if self._ends else False

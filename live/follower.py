@@ -172,6 +172,7 @@ class Follower:
         self._look_s = LOOK_S if self._progress.is_near else LOOK_AFAR_S
         self._pause_s = PAUSE_S
         self._said = ""
+        self._begun_s = 0.0
 
     def check(self) -> None:
         """Refuse what no waiting mends: a file of client settings that is wrong, a checkpoint of another topic, cluster
@@ -241,11 +242,12 @@ class Follower:
         checkpoint = self._begun()
         if checkpoint is None:
             return
-        generation = checkpoint.generation
+        generation, self._begun_s = checkpoint.generation, around.clock.monotonic_s()
         found = handed(checkpoint, settings.observer(generation.agreement.cluster), around.stopping)
         if found is None:
             return
         around.metrics.begins.inc()
+        around.say(f"the lanes are taken over after {around.clock.monotonic_s() - self._begun_s:.0f} s")
         client = client_settings(settings.client_config)
         where = Where(settings.bootstrap_server, settings.follow_topic, client)
         if where.lanes() != generation.agreement.lanes:
@@ -331,7 +333,8 @@ class Follower:
             around.followed.begin()
             around.metrics.is_ahead.set(1)
             self._said = ""
-            around.say(f"ahead of the tables: {self._settings.follow_topic} is followed")
+            took_s = around.clock.monotonic_s() - self._begun_s
+            around.say(f"ahead of the tables, {took_s:.0f} s after it began: {self._settings.follow_topic} is followed")
 
     def _bound(self, checkpoint: Checkpoint, last: int) -> None:
         if self._around.followed.rows > ROWS_MAX:

@@ -96,7 +96,7 @@ def test_answers_come_ahead_of_a_job_that_is_stopped_and_started_again(kafka: Br
 
     with running(serve, said) as server:
         with running(job, said) as first:
-            until(lambda: "ahead of the tables" in said.read_text())
+            until(lambda: "follow.real is followed" in said.read_text())
             until(lambda: in_tables(port) is True)
             was_ms = reached_ms(port)
             os.killpg(first.pid, signal.SIGSTOP)
@@ -129,7 +129,7 @@ def test_answers_come_ahead_of_a_job_that_is_stopped_and_started_again(kafka: Br
         server.send_signal(signal.SIGTERM)
         assert server.wait(SECONDS) == 0
     text = said.read_text()
-    assert text.count("ahead of the tables: follow.real is followed") == 1
+    assert text.count("follow.real is followed") == 1
     assert "rest on the tables alone, as without" not in text
     assert "Traceback" not in text
 

@@ -127,6 +127,18 @@ def test_spark_is_asked_for_where_it_is_named() -> None:
     assert said.stderr.startswith("kardia replay: --engine spark needs pyspark")
 
 
+def test_a_server_that_follows_a_topic_needs_spark_and_no_other_does(tmp_path: Any) -> None:
+    words = ("serve", "--tables", str(tmp_path), "--port", "0")
+    follow = ("--follow-topic", "t", "--bootstrap-server", "127.0.0.1:1", "--checkpoint", str(tmp_path))
+    said = without(("pyspark",), *words, *follow)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr.startswith("kardia serve: --follow-topic needs pyspark")
+    for option, value in zip(follow[2::2], follow[3::2], strict=True):
+        alone = without(("pyspark",), *words, option, value)
+        assert alone.returncode == 2
+        assert alone.stderr.startswith(f"kardia serve: {option} is given without --follow-topic")
+
+
 @pytest.mark.parametrize("verb", ["demo", "bench"])
 def test_what_is_in_the_source_folder_alone_says_so(verb: str) -> None:
     said = without((verb,), verb)
