@@ -48,6 +48,9 @@ MIN_PROBES = 20
 """Fewer say nothing about a p95; on a machine that is too slow for the rate the stage lasts longer than asked."""
 
 MAX_LOST = 3
+
+PENDING_MAX = 2_000
+"""Lines that are written together at most, on a machine that is too slow for the rate."""
 CLUSTER = "bench"
 
 
@@ -70,10 +73,10 @@ class Writer(threading.Thread):
         pending: list[bytes] = []
         for at_ms, line in lines:
             wait_s = at_ms / 1000 - time.time()
-            if wait_s > 0.005:
+            if wait_s > 0.005 or len(pending) >= PENDING_MAX:
                 self._flush(pending)
                 pending = []
-                if self._ended.wait(wait_s):
+                if self._ended.wait(max(0.0, wait_s)):
                     return
             pending.append(line)
 
@@ -115,10 +118,12 @@ def names(url: str, member: str) -> bool:
         return False
 
 
-def probes(writer: Writer, api: str, until_s: float) -> tuple[list[float], int]:
-    """Latencies of probes, and how many were never answered."""
+def probes(
+    writer: Writer, api: str, until_s: float, first: int = 0, answered: dict[str, float] | None = None
+) -> tuple[list[float], int]:
+    """Latencies of probes, from number `first` on, and how many were never answered; `answered` gets the instants."""
     latencies: list[float] = []
-    lost = number = 0
+    lost, number = 0, first
     while (time.time() < until_s or len(latencies) < MIN_PROBES) and lost < MAX_LOST:
         group, member, written_s = writer.probe(number)
         number += 1
@@ -130,6 +135,8 @@ def probes(writer: Writer, api: str, until_s: float) -> tuple[list[float], int]:
             time.sleep(ASK_EVERY_S)
         else:
             latencies.append(time.time() - written_s)
+            if answered is not None:
+                answered[member] = time.time()
         time.sleep(PROBE_EVERY_S)
     return latencies, lost
 
@@ -163,11 +170,15 @@ class Flow(NamedTuple):
     """Processes of collector, job and API."""
     started_s: float
     """From the start of the roles to the first answer about a group."""
+    said: Path
+    """What the API has said."""
+    bootstrap: str
+    """The broker of the topic."""
 
 
 @contextlib.contextmanager
-def flowing(directory: Path, fleet: Fleet) -> Iterator[Flow]:
-    """Broker, collector, job and API on a log that grows at the rate of a fleet."""
+def flowing(directory: Path, fleet: Fleet, *, follows: bool = False) -> Iterator[Flow]:
+    """Broker, collector, job and API on a log that grows at the rate of a fleet; `follows`: the API reads the topic."""
     directory.mkdir(exist_ok=True)
     log = directory / "kafka-request.log"
     log.touch()
@@ -196,14 +207,20 @@ def flowing(directory: Path, fleet: Fleet) -> Iterator[Flow]:
                 *("stream", *bootstrap, "--tables", tables, "--checkpoint", str(directory / "checkpoint")),
             )
         )
-        serve = stack.enter_context(role(directory / "serve.log", "serve", "--tables", tables, "--port", str(port)))
+        topic = ("--follow-topic", "kardia.events", *bootstrap[:2], "--checkpoint", str(directory / "checkpoint"))
+        said = directory / "serve.log"
+        serve = stack.enter_context(
+            role(said, "serve", "--tables", tables, "--port", str(port), *(topic if follows else ()))
+        )
         group, member, _ = writer.probe(99_999)
         url = f"{api}/api/v1/clusters/{CLUSTER}/groups/{group}/members"
         while not names(url, member):
             if job.poll() is not None or time.time() - began > 300:
                 raise RuntimeError(f"the flow did not start:\n{(directory / 'stream.log').read_text()[-2000:]}")
             time.sleep(ASK_EVERY_S)
-        yield Flow(writer, log, api, job.pid, [collector.pid, job.pid, serve.pid], time.time() - began)
+        yield Flow(
+            writer, log, api, job.pid, [collector.pid, job.pid, serve.pid], time.time() - began, said, broker.bootstrap
+        )
 
 
 def quiet_stage(directory: Path, scale: float) -> list[Result]:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from bench.backlog import backlog_stage
 from bench.collecting import collect_stage
+from bench.following import follow_stage
 from bench.history import append, losses, read, run_of
 from bench.lines import parse_stage, replay_stage, text_stage
 from bench.live import live_stage
@@ -34,6 +35,7 @@ STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "backlog": backlog_stage,
     "live": live_stage,
     "one-process": one_process_stage,
+    "follow": follow_stage,
     "sustained": sustained_stage,
     "size": size_stage,
     "uneven": uneven_stage,

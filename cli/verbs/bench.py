@@ -15,8 +15,8 @@ def bench(
         list[str] | None,
         typer.Option(
             "--only",
-            help="Stage: lines, text, observer, replay, collect, backlog, live, one-process, sustained, size, "
-            "uneven, api, notify, store, verbs, request-log; several are allowed.",
+            help="Stage: lines, text, observer, replay, collect, backlog, live, one-process, follow, sustained, "
+            "size, uneven, api, notify, store, verbs, request-log; several are allowed.",
         ),
     ] = None,
     scale: Annotated[
