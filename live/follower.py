@@ -14,6 +14,7 @@ nothing: not to the topic, not to the checkpoint, not to the tables.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +38,8 @@ from spark_jobs.checkpoint import Checkpoint, Generation, load, look_at
 from spark_jobs.errors import JobError, NotAppliedError
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import Rows
+
+log = logging.getLogger("kardia.live.follower")
 
 QUERY = "live"
 """Folder of the job's query in its checkpoint (`spark_jobs.stream.NAME`, whose module loads Spark)."""
@@ -201,6 +204,10 @@ class Follower:
                 self._stopped("tables", f"the tables cannot be read: {error}")
             except (KafkaException, OSError) as error:
                 self._stopped("refused", f"{type(error).__name__}: {error}")
+            except Exception as error:
+                # A mistake of ours must not end what the tables are answered from.
+                log.exception("follower.failed")
+                self._stopped("refused", f"a defect of Kardia, {type(error).__name__}: report it with the trace above")
             finally:
                 around.metrics.is_ahead.set(0)
                 around.followed.stop()

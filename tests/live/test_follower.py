@@ -213,6 +213,18 @@ def test_another_generation_is_taken_up(world: World) -> None:
     world.run(script())
 
 
+def test_a_mistake_of_ours_is_told_and_tried_again(world: World) -> None:
+    def fails() -> None:
+        world.meanwhile = lambda: None
+        raise ZeroDivisionError
+
+    world.meanwhile = fails
+    world.run(waits(world.ahead))
+    assert world.stops("refused") == 1
+    assert "a defect of Kardia, ZeroDivisionError" in world.said[0]
+    assert "ahead of the tables" in world.said[-1]
+
+
 def test_a_view_that_was_ahead_begins_over_the_tables_when_it_stops(world: World) -> None:
     store = FollowedStore(ApiSettings(tables=world.job.tables), lambda: 1, world.followed)
 
