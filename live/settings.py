@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.errors import SettingsError
 from ingest.settings import Place, ReadSettings
+from kardia.locations import Folder
 from kardia.observe import ObserverSettings
 from spark_jobs import owner
 from spark_jobs.settings import LaneSettings, TablesPlace
@@ -73,6 +74,12 @@ class FollowSettings(BaseSettings):
     consumer_session_ms: int = Field(default=-1, ge=-1, description="as `kardia stream` was told")
     share_session_ms: int = Field(default=-1, ge=-1, description="as `kardia stream` was told")
     streams_session_ms: int = Field(default=-1, ge=-1, description="as `kardia stream` was told")
+
+    @field_validator("checkpoint")
+    @classmethod
+    def _absolute(cls, path: Folder) -> Folder:
+        """Spark is given it."""
+        return path.absolute() if isinstance(path, Path) else path
 
     def observer(self, cluster: str) -> ObserverSettings:
         """What the lanes are told."""

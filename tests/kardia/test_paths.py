@@ -51,7 +51,10 @@ TESTED = {
     "move": {"tables", "checkpoint", "positions", "state", "client_config"},
     "capture": {"out", "client_config"},
     "stream": {"tables", "checkpoint", "executors", "client_config"},
-    "serve": {"tables", "token_file", "tls_certificate", "tls_key"},  # the pair: `tests/api/test_serve.py`
+    "serve": {  # the pair: `tests/api/test_serve.py`
+        *("tables", "token_file", "tls_certificate", "tls_key"),
+        *("checkpoint", "client_config"),
+    },
     "notify": {"tables", "state"},
     "demo": {"directory"},  # handed to `kardia up`'s own roles, which are started with absolute paths
     "bench": {"json", "work", "history"},  # opened as they are; nothing but this process sees them
@@ -97,7 +100,11 @@ def path(way: str, home: Path, name: str) -> str:
     return {"relative": name, "absolute": str(home / name), "location": (home / name).as_uri()}[way]
 
 
-MUST: dict[str, list[str]] = {"live": [], "move": ["--to", "spark", "--bootstrap-server", "b:1"]}
+MUST: dict[str, list[str]] = {
+    "live": [],
+    "move": ["--to", "spark", "--bootstrap-server", "b:1"],
+    "serve": ["--follow-topic", "t", "--bootstrap-server", "b:1"],
+}
 """Verbs whose paths are read and not used here -> what else they must be told; `tests/live` uses them."""
 
 
