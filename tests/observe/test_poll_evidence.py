@@ -393,3 +393,24 @@ def test_a_prediction_that_its_heartbeats_outlive_did_not_strike() -> None:
     said = health(scene, 100_000)
     assert (said["status"], evidence(said)) == ("ok", (99_000, "heartbeat", 60_600))
     assert scene.known().predictions() == [("a", "poll", "averted")]
+
+
+def foretold(scene: Scene) -> list[tuple[int, str]]:
+    """Poll timeouts that were foretold: (when, outcome)."""
+    rows = named("predictions", scene.known().rows["predictions"])
+    return [(row["predicted_at_ms"] - int(START), row["outcome"]) for row in rows if row["kind"] == "poll"]
+
+
+def test_of_who_was_not_heard_since_a_gap_no_poll_timeout_is_foretold() -> None:
+    """It may have polled in the gap, and health says that it is unknown; a coordinator that loads the group changes
+    nothing about that. When it is heard again, and shows no poll, it is."""
+    scene = of_one(TABLE["java"], end=20_000)
+    scene.fetch(20_500, "a")
+    scene.gap(21_000, 40_000)
+    scene.loaded(45_000)
+    scene.group_loaded(45_000, 1)
+    scene.tick(58_000)
+    assert foretold(scene) == []
+    scene.heartbeat(59_000, "a")
+    scene.tick(60_000)
+    assert [outcome for _, outcome in foretold(scene)] == ["open"]

@@ -85,7 +85,8 @@ def _missed_at(settings: ObserverSettings, member: Member) -> float:
 
 
 def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
-    """When a poll timeout of this member is to be predicted if nothing more is seen; NEVER when it cannot be told.
+    """When a poll timeout of this member is to be predicted if nothing more is seen; NEVER when it cannot be told, as
+    of one that was not heard since a gap: it may have polled in that.
 
     For a library whose commits trail, silence means something only while there is data that it does not commit.
     """
@@ -93,7 +94,7 @@ def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
     if not library.poll_interval or member.rebalance_ms <= 0 or member.poll_prediction_at_ms >= 0:
         return NEVER
     polled_at_ms = member.last_poll_at_ms
-    if polled_at_ms < 0 or member.polls_in_secret or polls_unseen(member):
+    if polled_at_ms < 0 or member.unknown_since_at_ms >= 0 or member.polls_in_secret or polls_unseen(member):
         return NEVER
     since_join = member.poll_evidence in ("join", "sync") and not member.by_telemetry
     if "fetch" in library.polled_by and since_join and member.fetched_at_ms < polled_at_ms:
