@@ -93,6 +93,7 @@ def values(span: Span) -> dict[str, tuple[Any, ...]]:
         "format": (None, "markdown"),
         "topic": (None, "orders"),
         "partition": (None,),
+        "name[]": (None, "kardia_build_info"),
     }
 
 

@@ -75,7 +75,7 @@ def operations(api: Api) -> list[tuple[str, dict[str, Any]]]:
 def test_unknown_and_repeated_parameters_are_refused_on_every_route(api: Api) -> None:
     for path, parameters in operations(api):
         assert api.problem(path, surprise="1") == (422, "parameter_refused"), path
-        for name in set(parameters) - {"cause"}:
+        for name in (name for name, one in parameters.items() if one["schema"].get("type") != "array"):
             reply = api.client.get(f"{path}?{name}=1&{name}=1")
             assert reply.status_code == 422, (path, name)
 

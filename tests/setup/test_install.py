@@ -143,7 +143,7 @@ def test_every_target_has_its_sentence() -> None:
     shown = subprocess.run(
         ["/usr/bin/env", "make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    tests = ["test", "quick", "coverage", "test-long"]
-    assert targets == ["help", "setup", "demo", *tests, "fleet", "truth", "night", "check", "bench", "release", "clean"]
+    tests = ["test", "quick", "coverage", "test-long", "fleet", "truth", "rows", "night"]
+    assert targets == ["help", "setup", "demo", *tests, "check", "bench", "release", "clean"]
     for target in targets:
         assert re.search(rf"(?m)^  make {target} +\S.*\.$", shown), target
