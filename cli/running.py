@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from threading import Event
 
 import typer
 
 
+def ending_event() -> Event:
+    """From now on the first SIGTERM or SIGINT only asks for the end, by this event; the second one ends the process at
+    once. A server that runs meanwhile has handlers of its own, and raises what it got once more when it has ended. For
+    threads that wait for it; the main thread, in which handlers run, must not."""
+    ending = Event()
+
+    def stop(number: int, _: object) -> None:
+        if ending.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        ending.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    return ending
+
+
 def ordered_end() -> Callable[[], bool]:
     """From now on the first SIGTERM or SIGINT only asks for the end: the answer says whether one did. The second one
-    ends the process at once."""
+    ends the process at once. No lock is taken, as by `ending_event`: whoever asks may do so anywhere."""
     signals = 0
 
     def stop(number: int, _: object) -> None:

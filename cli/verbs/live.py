@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.options import PLACE, SeveralValues, problems
-from cli.running import sayer
+from cli.running import ending_event, sayer
 from cli.shared import (
     Admin,
     AdminEveryS,
@@ -178,9 +178,8 @@ def live(
 def _run(settings: LiveSettings, of_api: ApiSettings, notify: NotifySettings, say: Callable[[str], None]) -> None:
     """The lanes in a thread of their own, API and notifier in this one; whichever ends, ends the others."""
     import gc
-    import signal
     import time
-    from threading import Event, Thread
+    from threading import Thread
 
     from api.app import create_app
     from api.http.gc_tuning import Pauses
@@ -197,21 +196,12 @@ def _run(settings: LiveSettings, of_api: ApiSettings, notify: NotifySettings, sa
     pauses = Pauses()
     pauses.begin()
     around = Around(SystemClock(), Ahead(), say, Metrics(), LiveMetrics())
-    ending = Event()
+    ending = ending_event()
     failures: list[BaseException] = []
 
     def now_ms() -> int:
         return time.time_ns() // 1_000_000
 
-    def stop(number: int, _: object) -> None:
-        # While the server runs it has handlers of its own, and raises what it got once more when it has ended.
-        if ending.is_set():
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        ending.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
     store = LiveStore(of_api, now_ms, around.ahead)
     notifier = Notifier(notify, now_ms, store=store) if notify.alertmanager or notify.webhook else None
 

@@ -188,14 +188,13 @@ def _run(settings: ApiSettings) -> None:
 def _run_ahead(settings: ApiSettings, follow: FollowSettings) -> None:
     """The follower in a thread of its own, the API in this one. The follower ends with it, whatever it is doing."""
     import gc
-    import signal
     import time
-    from threading import Event, Thread
+    from threading import Thread
 
     from api.app import create_app
     from api.http.gc_tuning import Pauses
     from cli.listening import listening, server, tls_of
-    from cli.running import sayer
+    from cli.running import ending_event, sayer
     from ingest.errors import IngestError
     from ingest.live import SystemClock
     from live.followed import Followed
@@ -206,21 +205,12 @@ def _run_ahead(settings: ApiSettings, follow: FollowSettings) -> None:
 
     tls = tls_of(settings)
     there(settings.tables)
-    pauses, ending = Pauses(), Event()
+    pauses, ending = Pauses(), ending_event()
     pauses.begin()
 
     def now_ms() -> int:
         return time.time_ns() // 1_000_000
 
-    def stop(number: int, _: object) -> None:
-        # While the server runs it has handlers of its own, and raises what it got once more when it has ended.
-        if ending.is_set():
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        ending.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
     around = Around(SystemClock(), Followed(), sayer("serve"), FollowMetrics(), ending.is_set, ending.wait)
     follower = Follower(follow, settings.tables, settings.cluster, around)
     try:
