@@ -12,6 +12,7 @@ from kardia.coordinator.behaviour import INVISIBLE, SWITCHES, Switch
 from kardia.coordinator.happenings import HAPPENINGS
 from kardia.coordinator.reactions import DOES, REACTIONS, Reaction
 from kardia.coordinator.timers import TIMERS
+from kardia.doubts import MEANINGS
 from kardia.events import DETAILS, GAP_REASONS, IGNORE_REASONS, REJECT_REASONS, Event, Kind
 from kardia.faults import FAULT_SIGNS, FAULTS
 from kardia.kafka.libraries import LIBRARIES, Library
@@ -38,6 +39,33 @@ def grid(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines.append("|" + "---|" * len(lines[0].strip("| ").split(" | ")))
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
+
+
+_WORTH = {
+    "inferred": "It stands, and no line says it itself",
+    "provisional": "It may be corrected",
+    "unknown": "The evidence is missing",
+}
+"""Certainty -> what a statement in doubt for these is."""
+
+
+def doubts_page() -> str:
+    """Every doubt with its sentence, by what it leaves a statement worth."""
+    parts = [
+        GENERATED,
+        "# Doubts\n\n",
+        "Rows of `transitions`, `rebalances`, `members`, `health` and `predictions` say in `doubts` what is in doubt "
+        "about them. `certainty` follows from that: `exact` where nothing is, else what the weakest of the doubts leaves "
+        "it worth. Sentences are those of `kardia why` and of the page.\n",
+    ]
+    for worth, title in _WORTH.items():
+        rows = [
+            (f"`{doubt.name.lower()}`", meaning.sentence)
+            for doubt, meaning in MEANINGS.items()
+            if meaning.worth == worth
+        ]
+        parts.append(f"\n## {title}: `{worth}`\n\n{grid(('doubt', 'what it says'), rows)}")
+    return "".join(parts)
 
 
 def tables_page() -> str:
@@ -230,5 +258,10 @@ def _taken(library: Library) -> str:
     return f"up to {library.taken_within_ms:,} ms before" + ", of one partition" * library.taken_by_partition
 
 
-PAGES = {"tables.md": tables_page, "events.md": events_page, "coordinator.md": coordinator_page}
+PAGES = {
+    "tables.md": tables_page,
+    "doubts.md": doubts_page,
+    "events.md": events_page,
+    "coordinator.md": coordinator_page,
+}
 """File name -> what renders it."""

@@ -134,6 +134,14 @@ _BOUND = (
 )
 """Of an instant that follows from a deadline. `exact` about such a row means: exactly between these two instants."""
 
+_DOUBTS = Column(
+    "doubts",
+    "strings",
+    "what is in doubt about it, of the closed list of doubts: `certainty` is what the weakest of them leaves it worth; "
+    "null where nothing is",
+)
+"""Last column of what the table describes, of tables that say what was concluded."""
+
 BATCH = _l("batch_id", "batch that wrote the row; readers trust batches that `progress` covers", nullable=False)
 """Last column of every table, added by the sink."""
 
@@ -166,6 +174,7 @@ MEMBERS = Table(
         _l("at_bound_ms", f"of its end, or of its begin while it is a member: {_BOUND}"),
         _s("rack", "client.rack of a member of the newer protocols, null if it has none"),
         Column("subscription", "strings", "topics, or a regular expression, of a member of the newer protocols"),
+        _DOUBTS,
     ),
 )
 
@@ -248,6 +257,7 @@ REBALANCES = Table(
             "true: it had begun before anything that was read of it; `started_at_ms` is when it was first seen to be "
             "under way, and how long it lasted is not known",
         ),
+        _DOUBTS,
     ),
 )
 
@@ -272,6 +282,7 @@ TRANSITIONS = Table(
         _s("evidence", "what showed it: the kind of event or timer, and the position of the event"),
         _l("generation_id", "generation in force after it, or group epoch"),
         _l("at_bound_ms", _BOUND),
+        _DOUBTS,
     ),
 )
 
@@ -340,6 +351,7 @@ HEALTH = Table(
             "at 1,000 characters; null in classic groups and where that is not known",
         ),
         _s("assigned_target", "which it is to have in the end, likewise"),
+        _DOUBTS,
     ),
 )
 
@@ -358,6 +370,7 @@ PREDICTIONS = Table(
         _l("outcome_at_ms", "when the outcome was reached"),
         _l("lead_ms", "outcome_at_ms - predicted_at_ms of one that came true"),
         _l("error_ms", "outcome_at_ms - deadline_at_ms of one that came true"),
+        _DOUBTS,
     ),
 )
 

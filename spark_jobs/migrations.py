@@ -6,7 +6,12 @@ after writes it. Steps are never changed: the state of each release that is read
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import msgspec
+
+from kardia.doubts import SURE, Doubt, Doubts
 
 _STREAM = ("complete_to", "alive_to", "since_tick", "begins_at", "ends_at", "heard_from", "usual_gap_ms")
 _COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
@@ -21,3 +26,77 @@ def with_names(snapshot: dict[str, Any]) -> dict[str, Any]:
         streams[name] = kept | {"touched": bool(kept["touched"])}
     sources = {name: dict(zip(_SOURCE, values, strict=True)) for name, values in snapshot["sources"].items()}
     return snapshot | {"streams": streams, "sources": sources}
+
+
+_DOUBTS: dict[str, Doubts] = {
+    "exact": SURE,
+    "inferred": Doubt.SEEN_LATER,
+    "provisional": Doubt.BY_ELIMINATION,
+    "unknown": Doubt.NOT_SEEN,
+}
+"""How sure a release was that did not say why -> a doubt that leaves it worth as much."""
+
+
+def with_doubts(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """27 to 28: what is in doubt about an end or a cause stands where it stood how sure that was."""
+    groups = msgspec.msgpack.decode(snapshot["groups"])
+    for group in groups:
+        _each(group, 20, _ended)
+        _one(group, 21, _rebalance)
+        _each_value(group, 46, _left)
+        _one(group, 51, _told)
+        _one(group, 52, _modern)
+    return snapshot | {"groups": msgspec.msgpack.encode(groups)}
+
+
+def _ended(ended: list[Any]) -> None:
+    ended[4] = _DOUBTS[ended[4]]
+
+
+_left = _ended
+
+
+def _said_end(end: list[Any]) -> None:
+    end[2] = _DOUBTS[end[2]]
+
+
+def _cause(cause: list[Any]) -> None:
+    if len(cause) > 6:
+        cause[6] = _DOUBTS[cause[6]]
+
+
+def _rebalance(rebalance: list[Any]) -> None:
+    _one(rebalance, 2, _cause)
+    _each(rebalance, 20, _left)
+
+
+def _bump(bump: list[Any]) -> None:
+    _one(bump, 3, _cause)
+
+
+def _told(told: list[Any]) -> None:
+    _each_value(told, 6, _said_end)
+    _one(told, 8, _rebalance)
+    _one(told, 9, _cause)
+    _one(told, 10, _bump)
+
+
+def _modern(modern: list[Any]) -> None:
+    _one(modern, 5, _bump)
+    _each(modern, 6, _bump)
+
+
+def _one(values: list[Any], place: int, change: Callable[[list[Any]], None]) -> None:
+    """Change what stands at a place, if the array is so long and anything stands there."""
+    if len(values) > place and values[place] is not None:
+        change(values[place])
+
+
+def _each(values: list[Any], place: int, change: Callable[[list[Any]], None]) -> None:
+    for value in values[place] if len(values) > place else ():
+        change(value)
+
+
+def _each_value(values: list[Any], place: int, change: Callable[[list[Any]], None]) -> None:
+    for value in values[place].values() if len(values) > place else ():
+        change(value)

@@ -17,6 +17,7 @@ from api.present import present
 from api.present.current import GroupView
 from api.present.freshness import Freshness
 from api.present.health import least, poll_headroom, poll_interval_ms, session_headroom, session_timeout_ms, shown_as
+from kardia.doubts import BY_NAME
 from kardia.instants import to_rfc3339
 from kardia.statuses import NOT_KNOWN, SHOWN, UNSEEN
 from kardia.story import words
@@ -50,17 +51,24 @@ def member_href(cluster_id: str, group_id: str, member_id: str) -> str:
 
 
 def columns(table: str, row: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Columns of a row under their own names, with the readable twin behind every instant."""
+    """Columns of a row under their own names, with the readable twin behind every instant and behind doubts."""
     found: dict[str, Any] = {}
     for name, twin in _TWINS[table] if names is None else map(_with_twin, names):
         value = found[name] = getattr(row, name)
         if twin is not None:
-            found[twin] = to_rfc3339(value)
+            found[twin] = to_rfc3339(value) if name != "doubts" else in_words(value)
     return found
 
 
+def in_words(doubts: Iterable[str] | None) -> list[str]:
+    """Sentences of doubts, without their full stop."""
+    return [BY_NAME[name].sentence for name in doubts or () if name in BY_NAME]
+
+
 def _with_twin(name: str) -> tuple[str, str | None]:
-    """A column and the name of its readable twin, which only instants have."""
+    """A column and the name of its readable twin, which only instants and doubts have."""
+    if name == "doubts":
+        return name, "doubts_in_words"
     return name, name.removesuffix("_ms") if name.endswith("at_ms") else None
 
 
@@ -84,6 +92,7 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
         "health_at_ms": health and health.at_ms,
         "health_at": health and to_rfc3339(health.at_ms),
         "health_certainty": health.certainty if health is not None else "unknown",
+        "health_doubts": in_words(health.doubts if health is not None else None),
         "session": None if health is None else session(view, health, freshness),
         "poll": None if health is None else poll(view, health, freshness),
         "assignment": None if health is None else assignment(health),

@@ -1,7 +1,7 @@
 // Why a rebalance: its cause, its phases drawn to scale, whom it waited for, and which came before it.
 
 import { make, visible } from "./dom.js";
-import { cause, clockTime, course, least, plain, span, unit } from "./words.js";
+import { cause, clockTime, course, least, plain, span, sure, unit } from "./words.js";
 
 /** The panel below the electrocardiogram; `close` is called when it is put away. */
 export function causePanel(close) {
@@ -23,7 +23,7 @@ export function causePanel(close) {
       away.addEventListener("click", close);
       const parts = [
         make("div", "head", make("h3", "", `${cause(rebalance)}.`), away),
-        make("p", "soft", `${least(rebalance.started_at_ms, rebalance.at_bound_ms)} · ${course(rebalance, nowMs)} · ${rebalance.certainty}`),
+        make("p", "soft", `${least(rebalance.started_at_ms, rebalance.at_bound_ms)} · ${course(rebalance, nowMs)} · ${sure(rebalance)}`),
         rebalance.reason ? make("blockquote", "", visible(rebalance.reason, 300)) : null,
         phases(rebalance, nowMs),
         make("ul", "waits", ...rebalance.stragglers.slice(0, 20).map(straggler)),

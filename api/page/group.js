@@ -13,7 +13,7 @@ import { report } from "./report.js";
 import { dueOf, dueOfGroup, sayStatus } from "./status.js";
 import { story } from "./story.js";
 import { sentences } from "./why.js";
-import { STATUSES, between, cause, clockTime, course, day, duration, plain, stateClass, unit } from "./words.js";
+import { STATUSES, between, cause, clockTime, course, day, duration, plain, stateClass, sure, unit } from "./words.js";
 
 const REQUEST_LOG_RUNG = 5;
 const ROWS = 50;
@@ -191,14 +191,14 @@ function update(parts, { known, oldestMs, freshness, group: found, then, open, m
   ]);
   story(parts.evictions, evictions, (one) => one.ended_at_ms, (one) => `${one.href}/${one.joined_at_ms}`, (one) => [
     `${visible(nameOf(one), 80)}${apart(nameOf(one), one.member_id)}: ${plain(one.end_cause)}.`,
-    `was a member for ${duration(one.lived_ms)} · ${one.certainty}${ended(one)}${one.client_host ? ` · ${visible(one.client_host)}` : ""}`,
+    `was a member for ${duration(one.lived_ms)} · ${sure(one)}${ended(one)}${one.client_host ? ` · ${visible(one.client_host)}` : ""}`,
     [one.end_reason ? `“${visible(one.end_reason, 200)}”` : "", one.fault ? `broken by: ${plain(one.fault)} (${one.fault_certainty})` : ""]
       .filter((text) => text !== "").join(" · "),
   ]);
   const inTime = [...history].sort((one, other) => other.at_ms - one.at_ms || other.seq - one.seq);
   story(parts.history, inTime, (one) => one.at_ms, (one) => String(one.seq), (one) => [
     `${one.entity === "group" ? "Group" : visible(one.member_id ?? "a member", 80)}: ${one.from_state === one.to_state ? `stays ${plain(one.to_state)}` : `${plain(one.from_state)} → ${plain(one.to_state)}`}`,
-    `${plain(one.cause)} · ${one.certainty}${within(one.at_ms, one.at_bound_ms)}${one.generation_id === null ? "" : ` · ${unit(found.protocols)} ${one.generation_id}`}`,
+    `${plain(one.cause)} · ${sure(one)}${within(one.at_ms, one.at_bound_ms)}${one.generation_id === null ? "" : ` · ${unit(found.protocols)} ${one.generation_id}`}`,
     "",
   ]);
 }

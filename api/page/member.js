@@ -9,7 +9,7 @@ import { aboutClient, dueOfTrouble, pollsSeen, showDeadlines } from "./group.js"
 import { sayStatus } from "./status.js";
 import { story } from "./story.js";
 import { sentences } from "./why.js";
-import { between, clockTime, duration, plain } from "./words.js";
+import { between, clockTime, duration, plain, sure } from "./words.js";
 
 const MEMBERS = 1000;
 const AROUND_MS = 60_000; // before it joined and after it went
@@ -107,7 +107,7 @@ function lifeOf(one, atMs) {
   const bounds = between(one.ended_at_ms, one.at_bound_ms) || `at ${clockTime(one.ended_at_ms)}`;
   return [
     `Joined, and was a member for ${duration(one.ended_at_ms - one.joined_at_ms)}.`,
-    `Ended ${bounds}: ${plain(one.end_cause)} · ${one.certainty}`,
+    `Ended ${bounds}: ${plain(one.end_cause)} · ${sure(one)}`,
     one.end_reason ? `“${visible(one.end_reason, 200)}”` : "",
   ];
 }

@@ -121,6 +121,12 @@ export function course(rebalance, nowMs) {
   return parts.join(" · ");
 }
 
+/** How sure a row is, and why no more: the sentences of its doubts. */
+export function sure(row) {
+  const why = row.doubts_in_words ?? [];
+  return why.length === 0 ? row.certainty : `${row.certainty}: ${why.join("; ")}`;
+}
+
 /** `session_expired` as words. */
 export function plain(word) {
   return visible(word).replaceAll("_", " ");

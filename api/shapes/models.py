@@ -99,6 +99,7 @@ class _Member(_Href):
     health_at_ms: int | None
     health_at: str | None
     health_certainty: str
+    health_doubts: list[str] = Field(description="what is in doubt about the health, a sentence each")
     session: SessionDeadline | None
     poll: PollDeadline | None
     assignment: Assignment | None = Field(description="null in a classic group, and of who is a member no more")

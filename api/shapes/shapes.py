@@ -53,6 +53,8 @@ def _field(column: Column) -> dict[str, Any]:
     if column.name.endswith("at_ms"):
         text = f"{column.meaning}; RFC 3339"
         fields[column.name.removesuffix("_ms")] = (str | None, Field(description=text))
+    if column.name == "doubts":
+        fields["doubts_in_words"] = many(str)[0], Field(description="the sentence of each of `doubts`")
     return fields
 
 

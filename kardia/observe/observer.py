@@ -14,7 +14,7 @@ from math import inf
 from operator import itemgetter
 from typing import Any, Self
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event, Kind
 from kardia.observe import keeping
 from kardia.observe.clients import application
@@ -513,34 +513,37 @@ class Observer(Intake):
         group, clock = group_at.group, group_at.now
         alive_to = self.alive_to(group.broker)
         if group.modern is None and not self.reads_requests(group.broker, clock):
-            how, certainty, reasons = status.NEEDS_REQUESTS
+            how, doubts, reasons = status.NEEDS_REQUESTS
         else:
-            how, certainty, reasons = status.status_of(group_at, member, alive_to)
-        certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock, alive_to))
+            how, doubts, reasons = status.status_of(group_at, member, alive_to)
+        doubts = doubts | self._as_of(group.broker, member.session_renewed_at_ms, clock, alive_to)
         if group.group_id in self.awaiting or group.operation:
-            certainty = weaker(certainty, waiting.certainty_about(group, member))
-        if group.may_turn_classic(clock) or self.was_renewed_before_its_log(group, member, clock):
-            certainty = weaker(certainty, "provisional")
+            doubts |= waiting.doubts_about(group, member)
+        if group.may_turn_classic(clock):
+            doubts |= Doubt.MAY_BE_CLASSIC
+        if self.was_renewed_before_its_log(group, member, clock):
+            doubts |= Doubt.LINES_LOST
         member.health_at_ms = clock
         known_at_ms = rows.instant(max(clock, group.known_at_ms))
         polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
         cluster = self.settings.cluster_id
-        self.rows["health"].append(
-            rows.health_row(cluster, group_at, member, known_at_ms, certainty, how, reasons, polls)
-        )
+        self.rows["health"].append(rows.health_row(cluster, group_at, member, known_at_ms, doubts, how, reasons, polls))
 
-    def _as_of(self, broker: str, since: float, clock: float, alive_to: float) -> Certainty:
+    def _as_of(self, broker: str, since: float, clock: float, alive_to: float) -> Doubts:
         """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A
         request that renews a session may be answered, and so logged, only when its record is written, or when a broker
         that stands still goes on. A broker that may have been started again may load its groups still: heartbeats are
         answered meanwhile, and renew nothing; who was not heard since has a session from that load."""
         may_load = any(begin < clock <= end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
-        if clock > alive_to + SIGN_MS or may_load or self.may_have_restarted(broker, since, clock):
-            return "provisional"
+        if may_load or self.may_have_restarted(broker, since, clock):
+            return Doubt.RESTART_UNJUDGED
+        if clock > alive_to + SIGN_MS:
+            return Doubt.BROKER_SILENT
         shown_by = min(clock + ANSWERED_WITHIN_MS, self.complete_to(broker))  # at its end a log shows no more
         if max(clock, shown_by) <= alive_to:
-            return "exact"
-        return "provisional" if clock > alive_to and self.is_oddly_silent(broker) else "inferred"
+            return SURE
+        oddly_silent = clock > alive_to and self.is_oddly_silent(broker)
+        return Doubt.BROKER_SILENT if oddly_silent else Doubt.LOG_NOT_COMPLETE
 
     def _tell_progress(self) -> None:
         late, divergences, not_modelled, forgotten = self.late, self.divergences, self.not_modelled, self.forgotten

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kardia.lateness import LATE_MS, STOPPED_WITHIN_MS
 from kardia.rungs import GONE_REASON, TAKEN_REASON
-from kardia.story import evidence, foretold, spoken, who_broke, words
+from kardia.story import evidence, foretold, in_doubt, spoken, who_broke, words
 from kardia.story.facts import Material, Row, Sentence
 
 POLL_SIGNS = {
@@ -71,7 +71,7 @@ def ended(material: Material, life: Row, *, alone: bool = False) -> Sentence:
     parts = (
         _WHY.get(life["end_cause"], _unknown)(material, life),
         words.between("It ended", at_ms, life["at_bound_ms"], life["end_cause"]),
-        unsure(life["end_cause"], life["certainty"]),
+        unsure(life),
         who_broke.told(life),
         _poll_of_static_member(material, life),
         foretold.beforehand(material, life),
@@ -82,22 +82,19 @@ def ended(material: Material, life: Row, *, alone: bool = False) -> Sentence:
     return Sentence(at_ms, "ended", " ".join(part for part in parts if part), life["certainty"], (member_id,), found)
 
 
-def unsure(cause: str, certainty: str) -> str:
-    """Why something is not certain, in words; empty if it is."""
-    if certainty == "exact":
-        return ""
-    if certainty == "provisional":
-        return "(This may change.)"
+def unsure(life: Row) -> str:
+    """Why the end of a life is not certain, in words; empty if it is."""
+    cause, certainty = life["end_cause"], life["certainty"]
     if certainty == "unknown" and cause == "left":
         return "(Not sure why: whether it was closed or had not polled in time was not read.)"
-    if certainty == "unknown":
-        return "(Not sure.)"
+    if certainty != "inferred":
+        return in_doubt.told(life)
     return {
         "session_expired": "(Inferred from silence.)",
         "poll_timeout": "(Inferred: it gave no reason, but its last sign of a poll was as old as the interval.)",
         "left": "(Inferred: it gave no reason, and nothing points to a timeout.)",
         "removed_by_admin": "(Inferred: another client asked for it.)",
-    }.get(cause, "(Inferred.)")
+    }.get(cause) or in_doubt.told(life)
 
 
 def last_heard_at_ms(material: Material, life: Row) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from kardia.rungs import NEEDS_REQUESTS_REASON
 from kardia.statuses import UNSEEN, shown
-from kardia.story import evidence, foretold, lives, moving, spoken, words
+from kardia.story import evidence, foretold, in_doubt, lives, moving, spoken, words
 from kardia.story.facts import Material, Row, Sentence
 from kardia.story.lasted import began_unseen, has_epochs, over_unread_by_ms, waited
 
@@ -54,10 +54,10 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     if last["to_state"] == "Unknown":
         text = f"The state of the group is not known since {since}{who}.{_under_way(material, at_ms)}"
         return Sentence(at_ms, kind, text, last["certainty"], member_ids, evidence.of(last))
-    unsure = {"inferred": " (Inferred.)", "provisional": " (This may change.)", "unknown": " (Not sure.)"}
+    unsure = in_doubt.told(last)
     text = (
         f"The group was {words.name(last['to_state'])}{generation} since {since}{who}.{_under_way(material, at_ms)}"
-        f"{waits}{unsure.get(last['certainty'], '')}"
+        f"{waits}{' ' if unsure else ''}{unsure}"
     )
     return Sentence(at_ms, kind, text, last["certainty"], member_ids, evidence.of(last))
 

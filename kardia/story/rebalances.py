@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kardia.story import evidence, lasted, links, spoken, words
+from kardia.story import evidence, in_doubt, lasted, links, spoken, words
 from kardia.story.facts import Material, Row, Sentence
 from kardia.story.lasted import has_epochs
 
@@ -49,7 +49,7 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     # Without a trigger it is the coordinator's reason for it, else what the client said.
     whose = "The coordinator's words" if row["trigger"] == "unknown" else "Its own words"
     reason = words.stopped(f" {whose}: {words.quoted(given)}") if is_reason else ""
-    certainty = _certainty(material, row)
+    certainty = _as_sure_as(material, row)["certainty"]
     bounds = "" if is_told else words.between(" It began", at_ms, row["at_bound_ms"], row["trigger"])
     link, linked = links.before(material, row)
     before = row["members_before"]
@@ -60,7 +60,7 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     else:
         was = f"generation {row['generation_before']}{many}"
         found = evidence.of(material.transition(at_ms, "PreparingRebalance")) or evidence.of_row("rebalances")
-    doubt = _unsure(row["trigger"], certainty)
+    doubt = _unsure(row["trigger"], _as_sure_as(material, row))
     text = f"A rebalance began ({was}): {trigger}.{reason}{bounds}{doubt}{link}"
     if lasted.began_unseen(row):
         text = f"A rebalance was under way ({was}); when and by what it had begun was not read.{reason}{link}"
@@ -165,20 +165,21 @@ def _without_assignment(material: Material, row: Row) -> Sentence | None:
     return Sentence(at_ms, "rebalance_ended", text, row["certainty"], (), found)
 
 
-def _certainty(material: Material, row: Row) -> str:
+def _as_sure_as(material: Material, row: Row) -> Row:
     """A rebalance that an end began is as sure as that end: it may have been confirmed after this row was written."""
     life = material.end_that_began(row)
-    return str(row["certainty"] if life is None else life["certainty"])
+    return row if life is None else life
 
 
-def _unsure(trigger: str, certainty: str) -> str:
+def _unsure(trigger: str, row: Row) -> str:
+    certainty = row["certainty"]
     if certainty == "exact" or trigger == "unknown":
         return ""
     if certainty == "unknown" and trigger == "member_left":
         return ""  # that it left was said; what is not sure is why, and the sentence about its end says so
     if certainty == "provisional" and trigger == "topic_metadata":
         return " (Concluded: nobody was seen to come, go or ask for other topics.)"
-    return {"inferred": " (Inferred.)", "provisional": " (This may change.)"}.get(certainty, " (Not sure.)")
+    return f" {in_doubt.told(row)}"
 
 
 def _after(material: Material, to_state: str, at_ms: int) -> Row | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kardia.lateness import LATE_MS
-from kardia.story import evidence, foretold, lives, who_broke, words
+from kardia.story import evidence, foretold, in_doubt, lives, who_broke, words
 from kardia.story.facts import Material, Row, Sentence
 
 WITHIN_MS = 1_000
@@ -101,9 +101,7 @@ def _ended(material: Material, some: list[Row]) -> Sentence:
         words.stopped(f"{_names(material, some)} {did.format(of=of)}{said}"),
         late,
         f"The last {words.took(within_ms)} after the first." if within_ms > LATE_MS else "",
-        {"inferred": "(Inferred.)", "provisional": "(This may change.)", "unknown": "(Not sure.)"}.get(
-            first["certainty"], ""
-        ),
+        in_doubt.told(first),
         who_broke.of_several(some),
         foretold.of_several(material, some),
     )

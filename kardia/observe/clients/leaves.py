@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.libraries import AUTO_COMMIT_INTERVAL_MS, LIBRARIES
 from kardia.observe.state.group import TELEMETRY_ERROR_MS, Member
@@ -35,29 +35,29 @@ class Verdict(NamedTuple):
     """`end_cause` of `members` and how sure it is."""
 
     cause: str
-    certainty: Certainty
+    doubts: Doubts
 
 
 def why(member: Member, event: Event, asked_id: str, reason: str) -> Verdict:
     """Cause of an accepted LeaveGroup entry for `member`."""
     # 1. The client says it.
     if reason in POLL_TIMEOUT_REASONS:
-        return Verdict("poll_timeout", "exact")
+        return Verdict("poll_timeout", SURE)
     # 2. Members name themselves; only an admin names an instance alone.
     if not asked_id or reason == ADMIN_REASON:
-        return Verdict("removed_by_admin", "exact")
+        return Verdict("removed_by_admin", SURE)
     # 3. Somebody else asked: another client from another connection than the member ever used.
     if event.client_id != member.client_id and member.client_id and event.connection != member.connection:
-        return Verdict("removed_by_admin", "inferred")
+        return Verdict("removed_by_admin", Doubt.REASON_CONCLUDED)
     # 4. Any other words are the application's own wish.
     if reason:
-        return Verdict("left", "exact")
+        return Verdict("left", SURE)
     # 5. Without a reason: a library that gives up when its poll interval ran out, and signs that it did.
     if LIBRARIES[member.library].poll_interval and poll_interval_ran_out(member, event.arrived_at_ms):
-        return Verdict("poll_timeout", "inferred")
+        return Verdict("poll_timeout", Doubt.REASON_CONCLUDED)
     # 6. A close, unless the poll interval may have run out without a sign: on an idle topic there is none.
     may_have_run_out = LIBRARIES[member.library].gives_up and quiet_for(member, event.arrived_at_ms)
-    return Verdict("left", "unknown" if may_have_run_out else "inferred")
+    return Verdict("left", Doubt.REASON_NOT_GIVEN if may_have_run_out else Doubt.REASON_CONCLUDED)
 
 
 def quiet_for(member: Member, left_at: float) -> bool:

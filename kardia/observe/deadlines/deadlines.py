@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import inf
 
-from kardia.certainty import Certainty
+from kardia.doubts import Doubt, Doubts
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
@@ -162,15 +162,21 @@ def awaited_in_vain(group: Group, leader: Member, deadline: float) -> bool:
     return silent_since + usual_ms <= max(others, default=NEVER) <= deadline + LATE_MS
 
 
-def sureness(group: Group, member: Member) -> Certainty:
-    """How sure it is that a session ended at its deadline where silence is all that shows it. After a move sessions run
+def doubts_of_silence(group: Group, member: Member) -> Doubts:
+    """What is in doubt where silence is all that shows that a session ended at its deadline. After a move sessions run
     from the load, which is known within bounds only; a static member may have been replaced by a JoinGroup that waits
     unseen, which does not end by its session then. So may one that never sent its SyncGroup and was let be as others
     were answered: it comes again by a JoinGroup and not by a heartbeat."""
-    others = len(group.members) > 1
-    hidden = others and (bool(member.instance_id) or _may_join_again(group, member))
-    unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
-    return "provisional" if hidden or unsure else "inferred"
+    doubts: Doubts = Doubt.SILENCE
+    if len(group.members) > 1 and member.instance_id:
+        doubts |= Doubt.SEAT_MAY_BE_TAKEN
+    elif len(group.members) > 1 and _may_join_again(group, member):
+        doubts |= Doubt.MAY_WAIT_UNSEEN
+    if member.renewed_unseen:
+        doubts |= Doubt.RENEWAL_UNSURE
+    if 0 <= member.session_renewed_at_ms <= group.unsure_to:
+        doubts |= Doubt.LOAD_UNSEEN
+    return doubts
 
 
 def _may_join_again(group: Group, member: Member) -> bool:

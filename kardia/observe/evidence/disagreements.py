@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kardia.certainty import Certainty, stands
+from kardia.doubts import SURE, Doubts, certainty_of, stands
 from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.phases import STAMP_MS
@@ -29,7 +29,7 @@ class Disagreement(NamedTuple):
     told: str
     concluded: str
     concluded_at: float
-    concluded_certainty: Certainty
+    concluded_doubts: Doubts
     member_id: str = ""
     client_id: str = ""
 
@@ -50,18 +50,18 @@ def of_eviction(facts: Facts, group: Group, member_id: str, at: float) -> Disagr
             return None
         if abs(at - member.session_renewed_at_ms) <= STAMP_MS:
             return None  # renewed in that very instant, by the join phase that its end completed
-        about = Disagreement("", EXPIRED, "member", member.deadline, "exact", member_id, member.client_id)
+        about = Disagreement("", EXPIRED, "member", member.deadline, SURE, member_id, member.client_id)
         return _beside(facts, group, about, at)
     over = group.ended.get(member_id)
-    if over is None or not stands(over.certainty) or over.certainty == "unknown":
+    if over is None or not stands(over.doubts) or certainty_of(over.doubts) == "unknown":
         return None
     client_id = over.member.client_id
     # What counts as its deadline, not the earliest that it may have been.
     ended_at_ms = over.member.deadline if over.ended_at_ms == over.member.deadline_from else over.ended_at_ms
-    about = Disagreement("", EXPIRED, over.cause, ended_at_ms, over.certainty, member_id, client_id)
+    about = Disagreement("", EXPIRED, over.cause, ended_at_ms, over.doubts, member_id, client_id)
     if over.cause not in (EXPIRED, "unknown"):
         return about._replace(kind="another_cause")
-    return _beside(facts, group, about, at) if over.certainty == "exact" and not over.told else None
+    return _beside(facts, group, about, at) if over.doubts == SURE and not over.told else None
 
 
 def of_fencing(facts: Facts, group: Group, member_id: str, cause: str, at: float) -> Disagreement | None:
@@ -72,28 +72,28 @@ def of_fencing(facts: Facts, group: Group, member_id: str, cause: str, at: float
         known = cause == EXPIRED and group.is_session_known(member) and member.unknown_since_at_ms < 0
         if not known or member.deadline < 0 or member.session_renewed_at_ms <= max(group.unsure_to, group.gap_at_ms):
             return None
-        about = Disagreement("", cause, "member", member.deadline, "exact", member_id, member.client_id)
+        about = Disagreement("", cause, "member", member.deadline, SURE, member_id, member.client_id)
         return _beside(facts, group, about, at)
-    if over is None or not stands(over.certainty) or over.cause == "unknown":
+    if over is None or not stands(over.doubts) or over.cause == "unknown":
         return None
-    about = Disagreement("", cause, over.cause, over.ended_at_ms, over.certainty, member_id, over.member.client_id)
+    about = Disagreement("", cause, over.cause, over.ended_at_ms, over.doubts, member_id, over.member.client_id)
     if over.cause != cause:
         return about._replace(kind="another_cause")
-    return _beside(facts, group, about, at) if over.certainty == "exact" else None
+    return _beside(facts, group, about, at) if over.doubts == SURE else None
 
 
 def of_generation(group: Group, generation_id: int) -> Disagreement | None:
     """The same of the line that says that the leader's assignment for a generation has come."""
     if not group.membership_complete or group.generation < 0 or generation_id < 0 or group.generation == generation_id:
         return None
-    return Disagreement("another_generation", str(generation_id), str(group.generation), NEVER, "exact")
+    return Disagreement("another_generation", str(generation_id), str(group.generation), NEVER, SURE)
 
 
 def of_coordinator(group: Group, member_id: str, told: str = EXPIRED) -> Disagreement:
     """The same of the line that a member has failed, by a broker that another one has replaced. `told`: of what."""
     member = group.members.get(member_id)
     client_id = "" if member is None else member.client_id
-    return Disagreement("another_coordinator", told, group.broker, NEVER, "exact", member_id, client_id)
+    return Disagreement("another_coordinator", told, group.broker, NEVER, SURE, member_id, client_id)
 
 
 def tell(facts: Facts, group: Group, found: Disagreement | None, event: Event, at: float) -> None:
@@ -107,7 +107,7 @@ def tell(facts: Facts, group: Group, found: Disagreement | None, event: Event, a
             *(facts.settings.cluster_id, group.group_id, group.shard),
             *(rows.instant(at), facts.known_at_ms(group), "exact"),
             *(found.kind, found.member_id or None, found.client_id or None),
-            *(found.told, found.concluded, rows.known(found.concluded_at), found.concluded_certainty),
+            *(found.told, found.concluded, rows.known(found.concluded_at), certainty_of(found.concluded_doubts)),
             *(event.source, event.start, event.end),
         )
     )

@@ -5,7 +5,7 @@ Sources: the answers 25 and 82 of `validateGenerationIdAndMember` and its like, 
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.late import fired_from
@@ -39,24 +39,27 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
     elif end.cause == "rebalance_timeout" and end.at_ms <= at + STAMP_MS:
         cause = None if group.rebalance is None else group.rebalance.cause
-        began: Certainty = "provisional" if cause is None else cause.certainty
+        began: Doubts = Doubt.BEGIN_UNSEEN if cause is None else cause.doubts
         either = is_tied(group, member) or observer.were_late_together(group.broker, end.at_ms, member.deadline)
-        sure = "provisional" if either else weaker("inferred", began)
-        end_member(observer, group, member, min(end.at_ms, at), "rebalance_timeout", "", sure, at)
+        doubts = Doubt.TIMERS_TIED if either else Doubt.SILENCE | began
+        end_member(observer, group, member, min(end.at_ms, at), "rebalance_timeout", "", doubts, at)
     elif 0 <= member.deadline <= at + observer.settings.tolerance_ms and end.cause != "sync_timeout":
-        ended_at_ms, certainty = observer.ran_out(group, member, member.session_renewed_at_ms, at)
+        ended_at_ms, doubts = observer.ran_out(group, member, member.session_renewed_at_ms, at)
         tied = is_tied(group, member)
-        off: Certainty = "provisional" if tied else "inferred" if member.deadline > at + STAMP_MS else "exact"
-        end_member(observer, group, member, ended_at_ms, "session_expired", "", weaker(certainty, off), at)
+        if tied:
+            doubts |= Doubt.TIMERS_TIED
+        if member.deadline > at + STAMP_MS:
+            doubts |= Doubt.SEEN_LATER
+        end_member(observer, group, member, ended_at_ms, "session_expired", "", doubts, at)
         if tied:
             lives.rival(group, member_id)
     elif _ran_out_since_load(group, member, at):
-        end_member(observer, group, member, at, "session_expired", "", "provisional")
+        end_member(observer, group, member, at, "session_expired", "", Doubt.LOAD_UNSEEN)
     elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
         began_at = min(fired_from(group, sync_deadline(group)), at)
         for one in unsynced(group):
-            sure = "provisional" if is_tied(group, one) else "inferred"
-            end_member(observer, group, one, began_at, "sync_timeout", "", sure, at)
+            doubts = Doubt.TIMERS_TIED if is_tied(group, one) else Doubt.SILENCE
+            end_member(observer, group, one, began_at, "sync_timeout", "", doubts, at)
     else:
         # Its LeaveGroup may stand right behind: both were handled in one instant.
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
@@ -75,7 +78,7 @@ def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
         return
     if group.state in (GroupState.STABLE, GroupState.COMPLETING):
         on_told(observer, group, member, at)
-    end_member(observer, group, member, at, "static_replaced", "", "provisional")
+    end_member(observer, group, member, at, "static_replaced", "", Doubt.MAY_WAIT_UNSEEN)
 
 
 def on_tombstone(facts: Facts, group: Group, at: float) -> None:
@@ -91,12 +94,12 @@ def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None
     for member in list(group.members.values()):
         end = how_ended(group, member)
         if 0 <= end.at_ms <= at:
-            sure: Certainty = "provisional" if is_tied(group, member) else "inferred"
-            lives.end(observer, group, member, end.at_ms, end.cause, "", sure, at)
+            doubts: Doubts = Doubt.TIMERS_TIED if is_tied(group, member) else Doubt.SILENCE
+            lives.end(observer, group, member, end.at_ms, end.cause, "", doubts, at)
         else:
-            lives.end(observer, group, member, at, "group_deleted", "", "provisional", by)
+            lives.end(observer, group, member, at, "group_deleted", "", Doubt.BY_ELIMINATION, by)
     if group.state != GroupState.DEAD:
-        observer.move(group, at, GroupState.DEAD, "deleted", "exact", by)
+        observer.move(group, at, GroupState.DEAD, "deleted", SURE, by)
     group.generation = 0
     if group.modern is not None:
         group.stable_at_ms = max(group.stable_at_ms, at)  # whoever ended before began no rebalance of a later group

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.libraries import recognise
 from kardia.kafka.states import GroupState
@@ -59,7 +59,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
         group.membership_complete = True
         costs.take_assignment(group, [(entry[0], entry[6]) for entry in entries])
         if group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD):
-            observer.move(group, at, GroupState.STABLE, "group record", "inferred")
+            observer.move(group, at, GroupState.STABLE, "group record", Doubt.SEEN_LATER)
 
 
 def take_entry(observer: Facts, group: Group, entry: list[Any], generation: int, at: float) -> None:
@@ -81,7 +81,7 @@ def take_entry(observer: Facts, group: Group, entry: list[Any], generation: int,
     if not member.client_id:
         observer.take_client(group, member, client_id, host.lstrip("/"))
     if before != (member.session_ms, member.rebalance_ms, member.client_id):
-        observer.emit_member(group, member, at, "exact" if member.seen_joining else "inferred")
+        observer.emit_member(group, member, at, SURE if member.seen_joining else Doubt.THERE_BEFORE)
         if member.session_renewed_at_ms >= 0:
             observer.watch(group, member)
 
@@ -94,9 +94,9 @@ def _forget_unlisted(observer: Facts, group: Group, entries: list[list[Any]], at
         if member.member_id in listed:
             continue
         if member.instance_id in instances:
-            lives.end(observer, group, member, at, "static_replaced", "", "provisional")
+            lives.end(observer, group, member, at, "static_replaced", "", Doubt.BY_ELIMINATION)
         else:
-            lives.end(observer, group, member, at, "unknown", "", "unknown")
+            lives.end(observer, group, member, at, "unknown", "", Doubt.NOT_SEEN)
 
 
 def _on_empty_record(observer: Facts, group: Group, event: Event, generation: int, at: float) -> None:
@@ -112,7 +112,7 @@ def _on_empty_record(observer: Facts, group: Group, event: Event, generation: in
         group.generation = generation
         group.membership_complete = True
         _forget_unlisted(observer, group, [], at)
-        observer.move(group, at, GroupState.EMPTY, "group record", "exact")
+        observer.move(group, at, GroupState.EMPTY, "group record", SURE)
         return
     if generation <= group.generation or group.state == GroupState.EMPTY:
         if generation == group.generation and group.state == GroupState.EMPTY:
@@ -148,14 +148,14 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
         member, why = group.members[end.member_id], end.cause
         since_load = why == "session_expired" and 0 <= member.session_renewed_at_ms <= group.unsure_to
         if since_load or begun_anew:
-            rebalance.end_member(observer, group, member, at, why, "", "provisional", at)
+            rebalance.end_member(observer, group, member, at, why, "", Doubt.LOAD_UNSEEN, at)
         elif 0 <= end.at_ms <= at + tolerance:
-            sure: Certainty = "provisional" if end.tied else "exact" if why == "session_expired" else "inferred"
-            rebalance.end_member(observer, group, member, min(end.at_ms, at), why, "", sure, at)
+            doubts: Doubts = Doubt.TIMERS_TIED if end.tied else SURE if why == "session_expired" else Doubt.SILENCE
+            rebalance.end_member(observer, group, member, min(end.at_ms, at), why, "", doubts, at)
             if end.tied:
                 lives.rival(group, end.member_id)
         else:
-            rebalance.end_member(observer, group, member, at, "unknown", "", "unknown")
+            rebalance.end_member(observer, group, member, at, "unknown", "", Doubt.NOT_SEEN)
     if group.state != GroupState.EMPTY:
         emptied.becomes_empty(observer, group, at, at)
     group.generation = generation
@@ -167,7 +167,7 @@ def _end_as_said(observer: Facts, group: Group, at: float) -> None:
         member = group.members.get(member_id)
         if member is not None and said.cause and abs(said.at_ms - at) <= LATE_MS:
             del group.said.ends[member_id]
-            rebalance.end_member(observer, group, member, said.at_ms, said.cause, "", said.certainty)
+            rebalance.end_member(observer, group, member, said.at_ms, said.cause, "", said.doubts)
 
 
 def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
@@ -228,12 +228,12 @@ def _on_seat_taken(observer: Facts, group: Group, member_id: str, at: float) -> 
     nobody else had the seat before."""
     member, over = group.members.get(member_id), group.ended.get(member_id)
     if over is not None and over.cause in ("static_replaced", "session_expired"):
-        if not over.told and over.certainty != "exact" and abs(over.ended_at_ms - at) <= LATE_MS:
-            lives.correct(observer, group, over, at, "static_replaced", "exact")
+        if not over.told and over.doubts != SURE and abs(over.ended_at_ms - at) <= LATE_MS:
+            lives.correct(observer, group, over, at, "static_replaced", SURE)
         return
     if member is None or group.state != GroupState.STABLE:
         return
-    group.said.note_end(member_id, SaidEnd("static_replaced", at, "exact"))
+    group.said.note_end(member_id, SaidEnd("static_replaced", at, SURE))
     if member.session_renewed_at_ms >= at:
         return
     if member.session_prediction_at_ms >= 0:
@@ -287,7 +287,7 @@ def _on_unsynced(observer: Facts, group: Group, named: list[str], at: float) -> 
         return
     unsynced = phases.unsynced(group)
     for member in [one for one in unsynced if one.member_id in named]:
-        rebalance.end_member(observer, group, member, at, "sync_timeout", "", "exact")
+        rebalance.end_member(observer, group, member, at, "sync_timeout", "", SURE)
 
 
 def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
@@ -298,9 +298,9 @@ def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
         current = group.rebalance
         if current is not None and current.joined_at_ms >= 0 and abs(at - current.joined_at_ms) <= phases.STAMP_MS:
             # The end of a join phase renews every session: it failed before that, in the same ms, and began nothing.
-            lives.end(observer, group, member, at, "session_expired", "", "exact")
+            lives.end(observer, group, member, at, "session_expired", "", SURE)
         else:
-            rebalance.end_member(observer, group, member, at, "session_expired", "", "exact")
+            rebalance.end_member(observer, group, member, at, "session_expired", "", SURE)
         if member_id in group.ended:
             group.ended[member_id].told = True
         return
@@ -311,26 +311,26 @@ def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
     if over.cause in LEAVE_CAUSES and over.ended_at_ms < group.loaded_at_ms <= at:
         # It left in a rebalance that was not stored when the coordinator changed, whose begin was not read.
         loads.bring_back(observer, group, over, group.loaded_at_ms)
-        rebalance.end_member(observer, group, over.member, at, "session_expired", "", "exact")
+        rebalance.end_member(observer, group, over.member, at, "session_expired", "", SURE)
         group.ended[member_id].told = True
         return
     # That another process was seen in its seat does not end a member for good: the coordinator may take it back.
     by_what = over.cause in ("session_expired", "unknown", "static_replaced")
-    if by_what and not (over.certainty == "exact" and over.by is None):
+    if by_what and not (over.doubts == SURE and over.by is None):
         over.told = True
-        lives.correct(observer, group, over, at, "session_expired", "exact")
+        lives.correct(observer, group, over, at, "session_expired", SURE)
 
 
 def _on_not_joined(observer: Facts, group: Group, event: Event, at: float) -> None:
     """The join phase ended without these, and dropped them: which of their timers it was is said."""
-    end = SaidEnd("rebalance_timeout", at, "exact")
+    end = SaidEnd("rebalance_timeout", at, SURE)
     for member_id in (event.member_id, *map(str, (event.detail or {}).get("members") or ())):
         over = group.ended.get(member_id)
         if member_id in group.members:
             group.said.note_end(member_id, end)
-        elif over is not None and over.cause in _BY_A_TIMER and over.certainty != "exact":
+        elif over is not None and over.cause in _BY_A_TIMER and over.doubts != SURE:
             over.told = True
-            lives.correct(observer, group, over, at, end.cause, "exact")
+            lives.correct(observer, group, over, at, end.cause, SURE)
             rebalance.note_removed(observer, group, over.member, at)
 
 
@@ -343,5 +343,5 @@ def _on_unheard_failed(observer: Facts, group: Group, member_id: str, at: float)
     if len(group.ended) >= lives.MAX_ENDED:
         return  # it may be one that ended before and is held no longer
     cause = "join_timeout" if group.membership_complete else "session_expired"
-    how_sure: Certainty = "exact" if group.membership_complete else "provisional"
-    lives.end(observer, group, Member(member_id, at), at, cause, "", how_sure)
+    doubts: Doubts = SURE if group.membership_complete else Doubt.MEMBERS_UNKNOWN
+    lives.end(observer, group, Member(member_id, at), at, cause, "", doubts)

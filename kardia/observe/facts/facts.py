@@ -12,7 +12,7 @@ from math import inf
 from typing import Any
 
 from kardia import slowness
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import ADMIN_BROKER, SILENCE_MS, Event
 from kardia.events import OFFSETS_BROKER as OFFSETS_BROKER
 from kardia.kafka.sessions import Coordinator, coordinator_of
@@ -242,7 +242,7 @@ class Facts:
 
     def ran_out(
         self, group: Group, member: Member, session_renewed_at_ms: float, latest: float
-    ) -> tuple[float, Certainty]:
+    ) -> tuple[float, Doubts]:
         """When a session ended that ran from an instant and is known to be over at `latest`, and how sure that is. A
         deadline in a silence of the whole log was met by a broker that was down, stood still, or had nothing to log."""
         deadline = session_renewed_at_ms + member.session_ms
@@ -251,10 +251,12 @@ class Facts:
             if begin < deadline < end and session_renewed_at_ms < end:
                 over_at = max(over_at, end)
         over_at = min(over_at, latest)
-        if member.is_unsure(session_renewed_at_ms) or session_renewed_at_ms <= group.unsure_to:
-            return over_at, "provisional"
+        if member.is_unsure(session_renewed_at_ms):
+            return over_at, Doubt.RENEWAL_UNSURE
+        if session_renewed_at_ms <= group.unsure_to:
+            return over_at, Doubt.LOAD_UNSEEN
         broken = self.is_broken(group.broker, session_renewed_at_ms, deadline, seen=True)
-        return over_at, "provisional" if broken else "exact"
+        return over_at, Doubt.BROKER_SILENT if broken else SURE
 
     def over_from(self, group: Group, member: Member, session_renewed_at_ms: float) -> float:
         """The earliest that a session was over that ran from an instant. One that runs from a load, which is taken for
@@ -390,9 +392,7 @@ class Facts:
         event = self.evidence
         return event if isinstance(event, str) else f"{event.source}@{event.start}"
 
-    def move(
-        self, group: Group, at: float, to_state: str, cause: str, certainty: Certainty, by: float | None = None
-    ) -> None:
+    def move(self, group: Group, at: float, to_state: str, cause: str, doubts: Doubts, by: float | None = None) -> None:
         """The group changes its state, at `at` or up to `by` (see `Ended.by`)."""
         from_state = group.told_state
         group.state = to_state
@@ -400,7 +400,7 @@ class Facts:
         if from_state == to_state:
             return
         group.told_state = to_state
-        self.tell_group(group, at, from_state, cause, certainty, by)
+        self.tell_group(group, at, from_state, cause, doubts, by)
 
     def tell_unread(self, group: Group, at: float) -> None:
         """Another broker leads the group from `at` on: where what is read of the log of the one before ends long before
@@ -408,10 +408,10 @@ class Facts:
         read_to, from_state = self.complete_to(group.broker), group.told_state
         if group.broker and 0 <= read_to < at - LEFT_BEHIND_MS and from_state != GroupState.UNKNOWN:
             group.told_state = GroupState.UNKNOWN
-            self.tell_group(group, read_to + AFTER_MS, from_state, "log_over", "unknown")
+            self.tell_group(group, read_to + AFTER_MS, from_state, "log_over", Doubt.NOT_SEEN)
 
     def tell_group(
-        self, group: Group, at: float, from_state: str, cause: str, certainty: Certainty, by: float | None = None
+        self, group: Group, at: float, from_state: str, cause: str, doubts: Doubts, by: float | None = None
     ) -> None:
         """Something happened to the group as a whole; after a load of a Stable group it is as Stable as before."""
         self.samples.note(group.group_id)
@@ -422,7 +422,7 @@ class Facts:
                 group,
                 at,
                 self.known_at_ms(group),
-                certainty,
+                doubts,
                 None,
                 str(from_state),
                 str(group.told_state),
@@ -432,7 +432,7 @@ class Facts:
             )
         )
 
-    def correct(self, group: Group, current: Rebalance, certainty: Certainty) -> None:
+    def correct(self, group: Group, current: Rebalance, doubts: Doubts) -> None:
         """A further row: the group prepared its rebalance earlier than was said, by another cause."""
         if current.cause is None:
             return
@@ -443,7 +443,7 @@ class Facts:
                 group,
                 current.started_at_ms,
                 self.known_at_ms(group),
-                certainty,
+                doubts,
                 None,
                 str(current.told_from),
                 str(GroupState.PREPARING),
@@ -461,7 +461,7 @@ class Facts:
         from_state: str,
         to_state: str,
         cause: str,
-        certainty: Certainty,
+        doubts: Doubts,
         by: float | None = None,
     ) -> None:
         """A member begins or ends its membership."""
@@ -472,7 +472,7 @@ class Facts:
                 group,
                 at,
                 self.known_at_ms(group),
-                certainty,
+                doubts,
                 member_id,
                 from_state,
                 to_state,
@@ -482,15 +482,13 @@ class Facts:
             )
         )
 
-    def emit_member(
-        self, group: Group, member: Member, at: float, certainty: Certainty, over: Ended | None = None
-    ) -> None:
+    def emit_member(self, group: Group, member: Member, at: float, doubts: Doubts, over: Ended | None = None) -> None:
         """What is known about a life."""
         if over is None:
             self.samples.note(group.group_id, member.member_id)
         member.row_known = self.known_at_ms(group, member.row_known)
         self.rows["members"].append(
-            rows.member_row(self.settings.cluster_id, group, member, over, at, member.row_known, certainty)
+            rows.member_row(self.settings.cluster_id, group, member, over, at, member.row_known, doubts)
         )
 
     def emit_rebalance(
@@ -498,7 +496,7 @@ class Facts:
         group: Group,
         current: Rebalance,
         stragglers: list[dict[str, Any]],
-        certainty: Certainty,
+        doubts: Doubts,
         withdrawn: bool = False,
     ) -> None:
         """What is known about a rebalance. `withdrawn`: that there was none."""
@@ -509,12 +507,12 @@ class Facts:
         slow_ms = int(slow[slowness.TAKEN]) if slow is not None and slow[slowness.TAKEN] >= slowness.SLOW_MS else None
         self.rows["rebalances"].append(
             rows.rebalance_row(
-                self.settings.cluster_id, group, current, stragglers, current.row_known, certainty, slow_ms, withdrawn
+                self.settings.cluster_id, group, current, stragglers, current.row_known, doubts, slow_ms, withdrawn
             )
         )
 
     def emit_prediction(
-        self, group: Group, member: Member, kind: str, outcome: str, outcome_at: float, at_most: Certainty = "exact"
+        self, group: Group, member: Member, kind: str, outcome: str, outcome_at: float, at_most: Doubts = SURE
     ) -> None:
         """A prediction is made, or comes to its outcome, which is as sure as what decided it, `at_most`."""
         self.samples.note(group.group_id, member.member_id)
@@ -523,18 +521,14 @@ class Facts:
         known_at_ms = self.known_at_ms(group)
         if outcome != "open":
             known_at_ms = max(known_at_ms, rows.instant(predicted_at) + 1)
-        sure = kind == "session" and member.imminent and deadlines.surely_silent(group, member)
-        unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
-        unsure = unsure or self.was_renewed_before_its_log(group, member, predicted_at)
-        sure = sure and not unsure and not self.silent_at(group.broker, predicted_at)
-        certainty = weaker("inferred" if sure else "provisional", at_most)
+        doubts = self._doubts_of_prediction(group, member, kind, predicted_at) | at_most
         self.rows["predictions"].append(
             rows.prediction_row(
                 self.settings.cluster_id,
                 group,
                 member,
                 known_at_ms,
-                certainty,
+                doubts,
                 kind,
                 predicted_at,
                 deadline,
@@ -543,8 +537,22 @@ class Facts:
             )
         )
 
+    def _doubts_of_prediction(self, group: Group, member: Member, kind: str, predicted_at: float) -> Doubts:
+        """What is in doubt about a prediction itself, made at an instant."""
+        if kind == "poll":
+            return Doubt.POLLS_UNSEEN
+        if kind != "session" or not (member.imminent and deadlines.surely_silent(group, member)):
+            return Doubt.MAY_WAIT_UNSEEN
+        if member.renewed_unseen:
+            return Doubt.RENEWAL_UNSURE
+        if 0 <= member.session_renewed_at_ms <= group.unsure_to:
+            return Doubt.LOAD_UNSEEN
+        if self.was_renewed_before_its_log(group, member, predicted_at):
+            return Doubt.LINES_LOST
+        return Doubt.BROKER_SILENT if self.silent_at(group.broker, predicted_at) else Doubt.SILENCE
+
     def close_prediction(
-        self, group: Group, member: Member, kind: str, outcome: str, at: float, at_most: Certainty = "exact"
+        self, group: Group, member: Member, kind: str, outcome: str, at: float, at_most: Doubts = SURE
     ) -> None:
         """Score a prediction and forget it. `at_most`: how sure it is what decided it."""
         self.emit_prediction(group, member, kind, outcome, at, at_most)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from math import inf
 
-from kardia.certainty import Certainty, stands, weaker
+from kardia.doubts import SURE, Doubt, Doubts, stands
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.late import begun_by, earlier
 from kardia.observe.deadlines.missing import could_begin
@@ -54,13 +54,13 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
     """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
     written_at_ms = current.started_at_ms if current.cause is not None and current.row_known >= 0 else NEVER
     timers = [
-        Cause(at, how, member.member_id, member.client_id, member.instance_id, "", certainty, by)
-        for member, at, by, how, certainty in dropped
+        Cause(at, how, member.member_id, member.client_id, member.instance_id, "", doubts, by)
+        for member, at, by, how, doubts in dropped
         if how in ("session_expired", "sync_timeout")
     ]
     timers += _ended_before(group, current)
     for one in timers if current.members_before < 0 else ():
-        one.certainty = weaker(one.certainty, "provisional")  # it may have begun one that was not seen
+        one.doubts = one.doubts | Doubt.MEMBERS_UNKNOWN  # it may have begun one that was not seen
     candidates = [*([] if current.cause is None else [current.cause]), *timers]
     asked = [join for join in (*current.joins, *current.refused) if could_begin(group, join) and not join.first_seen]
     candidates += [_of_join(group, current, join) for join in asked]
@@ -71,11 +71,13 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
     else:
         chosen, rivalled = _by_order(group, candidates, current, tolerance)
         current.contested = rivalled or _is_contested(group, current, chosen, dropped)
-        if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at_ms):
-            chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
+        if chosen.doubts == SURE and current.contested:
+            chosen.doubts = Doubt.ANOTHER_UNSURE  # that member may have gone first
+        if chosen.doubts == SURE and chosen.at <= group.gap_at_ms:
+            chosen.doubts = Doubt.LINES_LOST  # what came first may have stood there
         _by_what_broke(group, chosen, asked)
         if chosen.trigger == "static_replaced" and _may_wait_to_be_stored(current, chosen, asked, timers):
-            chosen.certainty = weaker(chosen.certainty, "provisional")
+            chosen.doubts = chosen.doubts | Doubt.STORED_LATE
     if written_at_ms >= 0 and chosen.at != written_at_ms:
         if line is not None and abs(chosen.at - written_at_ms) <= tolerance:
             chosen.at = written_at_ms  # of a line the stamp is as good as that, and a row is found by its start
@@ -121,7 +123,7 @@ def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
     named = "" if current.cause is None else current.cause.member_id
     ended_it = _joined_before(group, current)
     return [
-        Cause(at, over.cause, one.member_id, one.client_id, one.instance_id, "", over.certainty, over.by)
+        Cause(at, over.cause, one.member_id, one.client_id, one.instance_id, "", over.doubts, over.by)
         for over in group.ended.values()
         if over.cause in ("session_expired", "sync_timeout")
         and not _made_an_epoch(over)
@@ -156,11 +158,11 @@ def _not_before(over: Ended, stable_at_ms: float) -> float:
 
 def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list[Dropped]) -> bool:
     """Whether a member of which it is not sure when it ended may have gone before what was chosen."""
-    unsure = [one.member.member_id for one in dropped if not stands(one.certainty)]
+    unsure = [one.member.member_id for one in dropped if not stands(one.doubts)]
     unsure += [
         over.member.member_id
         for over in group.ended.values()
-        if not stands(over.certainty) and _gone_from(group, chosen, over) <= over.ended_at_ms <= current.joined_at_ms
+        if not stands(over.doubts) and _gone_from(group, chosen, over) <= over.ended_at_ms <= current.joined_at_ms
     ]
     # Who came by another connection may have joined by the one that broke.
     unsure += [
@@ -200,7 +202,7 @@ def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:
     chosen = _named(group, [cause], line)
     if chosen is None:
         return False
-    chosen.at, chosen.named, chosen.certainty = current.started_at_ms, True, _sure_by_line(chosen)
+    chosen.at, chosen.named, chosen.doubts = current.started_at_ms, True, _doubts_by_line(chosen)
     chosen.by = line.began_at_ms if cause.by is not None and line.began_at_ms > chosen.at + STAMP_MS else None
     chosen.reason = chosen.reason or _words_of(line, chosen.trigger)
     current.cause = chosen
@@ -219,7 +221,7 @@ def _by_line(group: Group, candidates: list[Cause], line: BeginLine, near_ms: fl
         chosen = min(then, key=lambda item: abs(item.at - line_at)) if then else Cause(line_at, "unknown")
     chosen.at, chosen.by = line_at, None
     chosen.reason = chosen.reason or _words_of(line, chosen.trigger)
-    chosen.certainty = _sure_by_line(chosen)
+    chosen.doubts = _doubts_by_line(chosen)
     return chosen
 
 
@@ -230,10 +232,10 @@ def _words_of(line: BeginLine, trigger: str) -> str:
     return said if said not in ("", "not provided") else own if trigger == "unknown" else ""
 
 
-def _sure_by_line(chosen: Cause) -> Certainty:
+def _doubts_by_line(chosen: Cause) -> Doubts:
     """How sure a cause is that the coordinator's line names. Why somebody left is told by the client, from version 5 of
     LeaveGroup on, and not by the line."""
-    return "exact" if chosen.trigger not in BY_LEAVE or chosen.certainty == "exact" else "inferred"
+    return SURE if chosen.trigger not in BY_LEAVE or chosen.doubts == SURE else Doubt.REASON_CONCLUDED
 
 
 def _named(group: Group, candidates: list[Cause], line: BeginLine) -> Cause | None:
@@ -244,8 +246,8 @@ def _named(group: Group, candidates: list[Cause], line: BeginLine) -> Cause | No
             same = [one for one in candidates if one.trigger in triggers and one.member_id in named]
             if same:
                 return min(same, key=lambda item: abs(item.at - line_at))
-            why, sure = _why_it_left(group, named[0]) if triggers is BY_LEAVE else (trigger, "exact")
-            return Cause(line_at, why, named[0], *_known_of(group, named[0]), certainty=sure)
+            why, doubts = _why_it_left(group, named[0]) if triggers is BY_LEAVE else (trigger, SURE)
+            return Cause(line_at, why, named[0], *_known_of(group, named[0]), doubts=doubts)
     # Other reasons name a member in their words alone, as that of a static one whose metadata is updated.
     same = [one for one in candidates if one.member_id and _is_in(one.member_id, own)]
     if same:
@@ -253,12 +255,12 @@ def _named(group: Group, candidates: list[Cause], line: BeginLine) -> Cause | No
     return None
 
 
-def _why_it_left(group: Group, member_id: str) -> tuple[str, Certainty]:
+def _why_it_left(group: Group, member_id: str) -> tuple[str, Doubts]:
     """Trigger of a rebalance that a LeaveGroup began, as far as the request told, and how sure that is."""
     over = group.ended.get(member_id)
     if over is None or over.cause not in LEAVE_CAUSES:
-        return "member_left", "inferred"
-    return CAUSE_TO_TRIGGER[over.cause], "exact" if over.certainty == "exact" else "inferred"
+        return "member_left", Doubt.REASON_CONCLUDED
+    return CAUSE_TO_TRIGGER[over.cause], SURE if over.doubts == SURE else Doubt.REASON_CONCLUDED
 
 
 def _is_in(member_id: str, words: str) -> bool:
@@ -284,23 +286,23 @@ def _by_order(group: Group, candidates: list[Cause], current: Rebalance, toleran
         seen = (rebalance_notified_at_ms, current.told_start, current.joined_at_ms)
         first = next((at for at in seen if at >= 0), NEVER)
         waited = [join.came[0] for join in current.joins if join.first_seen]
-        return Cause(min([first, *waited]), "unknown", certainty="unknown"), False
+        return Cause(min([first, *waited]), "unknown", doubts=Doubt.NOT_SEEN), False
     chosen = min(candidates, key=lambda item: item.at)
     if chosen.trigger == "session_expired":  # sessions end in the order of their deadlines, however late
-        known = [
-            one for one in candidates if one.trigger == chosen.trigger and (one is chosen or stands(one.certainty))
-        ]
+        known = [one for one in candidates if one.trigger == chosen.trigger and (one is chosen or stands(one.doubts))]
         chosen = min(known, key=lambda one: due_between(group, one))
     if 0 <= rebalance_notified_at_ms < chosen.at - tolerance_ms:
-        return Cause(rebalance_notified_at_ms, "unknown", certainty="unknown"), False
+        return Cause(rebalance_notified_at_ms, "unknown", doubts=Doubt.NOT_SEEN), False
     told_before = 0 <= rebalance_notified_at_ms < chosen.at - STAMP_MS
     to_at = chosen.at + STAMP_MS
     if chosen.by is not None:
         chosen.by = earlier(chosen.by, begun_by(current, chosen.at))
         to_at = max(to_at, earlier(chosen.by, chosen.at + LATE_MS))
     rivalled = any(_is_rival(group, one, chosen, to_at) for one in candidates)
-    if told_before or rivalled:
-        chosen.certainty = weaker(chosen.certainty, "provisional")  # which of them came first is not seen
+    if told_before:
+        chosen.doubts |= Doubt.BEGIN_UNSEEN
+    if rivalled:
+        chosen.doubts |= Doubt.STAMPS_TIED  # which of them came first is not seen
     return chosen, rivalled
 
 
@@ -340,15 +342,17 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
     else:
         trigger = "metadata_changed"
     # Of a group that was not known whole, somebody unseen may have gone first.
-    certainty: Certainty = "exact" if current.members_before >= 0 and join.replaces_surely else "provisional"
+    doubts: Doubts = SURE if current.members_before >= 0 else Doubt.MEMBERS_UNKNOWN
+    if not join.replaces_surely:
+        doubts |= Doubt.RENEWAL_UNSURE  # who had the seat may have been gone before
     if trigger == "metadata_changed" and not group.leader:
-        certainty = "provisional"  # of a group that was a consumer group a moment ago it may be the leader
+        doubts = Doubt.MEMBERS_UNKNOWN  # of a group that was a consumer group a moment ago it may be the leader
     if not join.member_id:
-        certainty = "provisional"  # it was answered without the id that it has
+        doubts = Doubt.ID_UNSURE  # it was answered without the id that it has
     if trigger == "metadata_changed" and join.member_id == group.leader and not _is_awaited(current, join):
         # By another connection than before it may have sent the assignment, unseen.
-        certainty = "provisional" if join.heard_before_ms >= 0 else certainty
+        doubts = Doubt.CONNECTION_BROKE if join.heard_before_ms >= 0 else doubts
     if join.may_be_earlier:
-        certainty = weaker(certainty, "inferred")
+        doubts = doubts | Doubt.HANDLED_SLOWLY
     at, by = join.came
-    return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty, by)
+    return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, doubts, by)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.deadlines.late import near
@@ -25,7 +25,7 @@ class Dropped(NamedTuple):
     at: float
     by: float | None
     cause: str
-    certainty: Certainty
+    doubts: Doubts
 
 
 class Timers(NamedTuple):
@@ -60,10 +60,10 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Miss
     # 1. The coordinator's own line says that it did not join in time.
     said = group.said.end_of(member.member_id, "rebalance_timeout", ended_at, LATE_MS)
     if said is not None:
-        return Dropped(member, said.at_ms, None, said.cause, "exact")
+        return Dropped(member, said.at_ms, None, said.cause, SURE)
     # 2. From when its session ran is not known.
     if member.unknown_since_at_ms >= 0 or armed < 0 or member.session_ms < 0:
-        return Dropped(member, ended_at, None, "unknown", "unknown")
+        return Dropped(member, ended_at, None, "unknown", Doubt.NOT_SEEN)
     began, first = missing.began(member)
     # 3. The time for SyncGroup of the generation before was over first.
     if _let_sync_pass(current, member, armed + member.session_ms, began):
@@ -82,16 +82,15 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Miss
     if _ran_since_load(group, member, timers) and not timers.unasked:
         over_at = min(at for at in (began, ended_at) if at >= 0)
         over_from = max(observer.over_from(group, member, armed), group.steady_at_ms)
-        return Dropped(member, min(over_from, over_at), ended_at, "session_expired", "provisional")
+        return Dropped(member, min(over_from, over_at), ended_at, "session_expired", Doubt.LOAD_UNSEEN)
     # 6. Its session ran anew since its broker was down or stood still, or its timer was late. Nobody joined at this
     # instant: the phase ended by it.
     broken = observer.is_broken(group.broker, armed, timers.session_at, seen=True)
     if timers.by_session and timers.unasked and broken:
-        return Dropped(member, ended_at, None, "session_expired", "provisional")
+        return Dropped(member, ended_at, None, "session_expired", Doubt.BROKER_SILENT)
     # 7. One timer was due, or one well before the other.
     if timers.by_session or timers.by_phase:
-        sure: Certainty = "provisional" if _is_doubted(group, missing, member, timers) else "exact"
-        return _by_the_first(observer, group, current, member, timers, sure)
+        return _by_the_first(observer, group, current, member, timers, _doubts(group, missing, member, timers))
     # 8. None was.
     return _by_what_is_near(observer, group, member, timers)
 
@@ -129,31 +128,31 @@ def _by_sync(
     over_at = max(current.sync_over_at_ms, woke_at)
     by = began if began >= over_at else current.joined_at_ms
     rivalled = near(over_at, session_at) or missing.joined_before_sync_was_over
-    how_sure: Certainty = "provisional" if rivalled or began <= over_at + STAMP_MS else "inferred"
-    return Dropped(member, over_at, by, "sync_timeout", how_sure)
+    doubts: Doubts = Doubt.TIMERS_TIED if rivalled or began <= over_at + STAMP_MS else Doubt.SILENCE
+    return Dropped(member, over_at, by, "sync_timeout", doubts)
 
 
 def _by_either(member: Member, timers: Timers) -> Dropped:
     """Ended by its session or by the end of the phase, whichever timer was less late."""
     if timers.session_at + STAMP_MS < timers.phase_at:
         session_at = min(timers.session_at, timers.ended_at)
-        return Dropped(member, session_at, timers.ended_at, "session_expired", "provisional")
+        return Dropped(member, session_at, timers.ended_at, "session_expired", Doubt.TIMERS_TIED)
     to_the_ms = abs(timers.ended_at - timers.session_at) <= STAMP_MS < timers.session_at - timers.phase_at
     if timers.unasked and to_the_ms:  # that a late timer fires in the very instant of another deadline is rare
-        return Dropped(member, timers.ended_at, None, "session_expired", "provisional")
-    return Dropped(member, timers.ended_at, None, "rebalance_timeout", "provisional")
+        return Dropped(member, timers.ended_at, None, "session_expired", Doubt.TIMERS_TIED)
+    return Dropped(member, timers.ended_at, None, "rebalance_timeout", Doubt.TIMERS_TIED)
 
 
 def _by_the_first(
-    observer: Facts, group: Group, current: Rebalance, member: Member, timers: Timers, sure: Certainty
+    observer: Facts, group: Group, current: Rebalance, member: Member, timers: Timers, at_least: Doubts
 ) -> Dropped:
-    """Ended by the timer that was due first. `sure`: how sure it is at most."""
+    """Ended by the timer that was due first. `at_least`: what is in doubt about the timers themselves."""
     ended_at = timers.ended_at
     if timers.by_session and (not timers.by_phase or timers.session_at < timers.phase_at):
-        at, certainty = observer.ran_out(group, member, timers.armed_at, ended_at)
-        return Dropped(member, at, ended_at, "session_expired", weaker(sure, certainty))
+        at, doubts = observer.ran_out(group, member, timers.armed_at, ended_at)
+        return Dropped(member, at, ended_at, "session_expired", at_least | doubts)
     in_time = ended_at - timers.phase_at <= LATE_MS + _width(current)
-    return Dropped(member, ended_at, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred"))
+    return Dropped(member, ended_at, None, "rebalance_timeout", at_least if in_time else at_least | Doubt.SEEN_LATER)
 
 
 def _ran_since_load(group: Group, member: Member, timers: Timers) -> bool:
@@ -161,12 +160,18 @@ def _ran_since_load(group: Group, member: Member, timers: Timers) -> bool:
     return timers.armed_at <= group.unsure_to and 0 <= group.broke_at_ms <= timers.ended_at - member.session_ms
 
 
-def _is_doubted(group: Group, missing: Missing, member: Member, timers: Timers) -> bool:
-    """Whether the timers themselves may be doubted: from when the session ran, and since when the phase."""
+def _doubts(group: Group, missing: Missing, member: Member, timers: Timers) -> Doubts:
+    """What is in doubt about the timers themselves: from when the session ran, and since when the phase."""
     armed, session_at = timers.armed_at, timers.session_at
-    unsure = armed <= max(group.unsure_to, group.gap_at_ms) or member.is_unsure(armed)
-    unsure = unsure or missing.taken_over(member, session_at)
-    return unsure or missing.may_have_begun_before(member, session_at - timers.phase_ms)
+    if armed <= group.unsure_to:
+        return Doubt.LOAD_UNSEEN
+    if armed <= group.gap_at_ms:
+        return Doubt.LINES_LOST
+    if member.is_unsure(armed):
+        return Doubt.RENEWAL_UNSURE
+    if missing.taken_over(member, session_at):
+        return Doubt.SEAT_MAY_BE_TAKEN
+    return Doubt.BEGIN_UNSEEN if missing.may_have_begun_before(member, session_at - timers.phase_ms) else SURE
 
 
 def _by_what_is_near(observer: Facts, group: Group, member: Member, timers: Timers) -> Dropped:
@@ -175,18 +180,18 @@ def _by_what_is_near(observer: Facts, group: Group, member: Member, timers: Time
     if timers.unasked and timers.session_at <= ended_at + AT_ONCE_MS:
         # A heartbeat runs from when it was taken, which may be that long before its answer.
         known = armed > max(group.unsure_to, group.gap_at_ms) and not member.is_unsure(armed)
-        return Dropped(member, ended_at, None, "session_expired", "inferred" if known else "provisional")
+        return Dropped(member, ended_at, None, "session_expired", Doubt.SEEN_LATER if known else Doubt.LOAD_UNSEEN)
     if timers.phase_at >= 0 and ended_at >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
-        return Dropped(member, ended_at, None, "rebalance_timeout", "inferred")
+        return Dropped(member, ended_at, None, "rebalance_timeout", Doubt.SEEN_LATER)
     if timers.session_at <= ended_at + observer.settings.tolerance_ms:
         # Stamps of a busy broker come late: its last renewal was earlier than they say.
         known = armed > max(group.unsure_to, group.gap_at_ms) and not member.is_unsure(armed)
-        return Dropped(member, ended_at, None, "session_expired", "inferred" if known else "provisional")
+        return Dropped(member, ended_at, None, "session_expired", Doubt.HANDLED_SLOWLY if known else Doubt.LOAD_UNSEEN)
     if armed <= group.unsure_to and timers.unasked:
         # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
         # joined at this instant, so the phase ended because this member's session did.
-        return Dropped(member, ended_at, None, "session_expired", "provisional")
-    return Dropped(member, ended_at, None, "unknown", "unknown")
+        return Dropped(member, ended_at, None, "session_expired", Doubt.LOAD_UNSEEN)
+    return Dropped(member, ended_at, None, "unknown", Doubt.NOT_SEEN)
 
 
 def _width(current: Rebalance) -> float:

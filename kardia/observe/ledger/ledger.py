@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from kardia.certainty import Certainty, stands
+from kardia.doubts import Doubt, Doubts, stands
 from kardia.kafka.sessions import POLL_INTERVAL_MS
 from kardia.observe.deadlines.phases import STAMP_MS, due_between, in_no_order
 from kardia.observe.facts.facts import Facts
@@ -104,25 +104,25 @@ def _entry(member_id: str, client_id: str, waited_ms: int, *, joined: bool, pend
 
 def emit(observer: Facts, group: Group, current: Rebalance) -> None:
     """Write what is known about a rebalance."""
-    observer.emit_rebalance(group, current, stragglers(observer, group, current), _how_sure(group, current))
+    observer.emit_rebalance(group, current, stragglers(observer, group, current), _doubts(group, current))
 
 
-def _how_sure(group: Group, current: Rebalance) -> Certainty:
+def _doubts(group: Group, current: Rebalance) -> Doubts:
     """How sure the cause is: of several that did the same within the width of a stamp, who came first is not known."""
     cause = current.cause
     if cause is None:
-        return "unknown"
-    if not stands(cause.certainty):
-        return cause.certainty
+        return Doubt.NOT_SEEN
+    if not stands(cause.doubts):
+        return cause.doubts
     if current.listed is None and current.joins and current.assigned_at_ms < 0:
-        return "provisional"  # who is in it is not known before the leader is answered
+        return Doubt.MAY_WAIT_UNSEEN  # who is in it is not known before the leader is answered
     if cause.named:
-        return cause.certainty
+        return cause.doubts
     if any(_is_rival(group, cause, over) for over in group.ended.values()):
-        return "provisional"
+        return Doubt.STAMPS_TIED
     near = (join for join in current.joins if abs(join.handled_at_ms - cause.at) <= STAMP_MS)
     rivals = any(join.member_id != cause.member_id for join in near)
-    return "provisional" if rivals and cause.trigger in BY_JOIN else cause.certainty
+    return Doubt.STAMPS_TIED if rivals and cause.trigger in BY_JOIN else cause.doubts
 
 
 def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
@@ -143,7 +143,7 @@ def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
 def withdraw(observer: Facts, group: Group, current: Rebalance) -> None:
     """There was no such rebalance: take back what was written about it, if anything was."""
     if current.row_known >= 0:
-        observer.emit_rebalance(group, current, [], _how_sure(group, current), withdrawn=True)
+        observer.emit_rebalance(group, current, [], _doubts(group, current), withdrawn=True)
 
 
 def drop(observer: Facts, group: Group) -> None:
@@ -168,7 +168,7 @@ def pass_over(observer: Facts, group: Group, by: float) -> None:
         return
     notified_at_ms = current.rebalance_notified_at_ms
     if current.cause is None and 0 <= notified_at_ms < group.gap_at_ms:
-        current.cause = Cause(notified_at_ms, "unknown", certainty="unknown")
+        current.cause = Cause(notified_at_ms, "unknown", doubts=Doubt.NOT_SEEN)
         current.started_at_ms, current.began_unseen = notified_at_ms, True
     elif current.row_known < 0 or current.cause is None:
         return

@@ -6,6 +6,7 @@ at once: franz-go announces itself on one of its connections only, and aiokafka 
 
 from __future__ import annotations
 
+from kardia.doubts import SURE, Doubt
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise, recognise_by_versions, recognise_modern
 from kardia.observe.facts.facts import Facts
@@ -45,4 +46,4 @@ def learn_library(observer: Facts, group: Group, member: Member, event: Event, a
     member.library = _library_of(member, event)
     if event.software:
         member.software = event.software
-        observer.emit_member(group, member, at, "exact" if member.seen_joining else "inferred")
+        observer.emit_member(group, member, at, SURE if member.seen_joining else Doubt.THERE_BEFORE)

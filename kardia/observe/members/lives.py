@@ -5,7 +5,7 @@ What an end does to the group is `rebalance.end_member`'s business.
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import late
@@ -29,7 +29,7 @@ def end(
     at: float,
     cause: str,
     reason: str,
-    certainty: Certainty,
+    doubts: Doubts,
     by: float | None = None,
 ) -> None:
     """A life is over, at `at` or up to `by` (see `Ended.by`): out of the indexes, into the tables, its predictions
@@ -45,20 +45,20 @@ def end(
         member.session_renewed_at_ms = (
             member.renewed_before_join_at_ms
         )  # the end of a join phase renews only who is in it
-    over = Ended(member, at, cause, reason, certainty, by)
+    over = Ended(member, at, cause, reason, doubts, by)
     who_broke.judge(facts, group, over)
     group.ended.pop(member.member_id, None)
     group.ended[member.member_id] = over
     if len(group.ended) > MAX_ENDED:
         del group.ended[next(iter(group.ended))]
-    facts.emit_member(group, member, at, certainty, over)
-    facts.emit_transition(group, at, member.member_id, "Member", "Absent", cause, certainty, by)
+    facts.emit_member(group, member, at, doubts, over)
+    facts.emit_transition(group, at, member.member_id, "Member", "Absent", cause, doubts, by)
     _score(facts, group, over)
     if member.health_at_ms >= 0:
         known_at_ms = facts.known_at_ms(group)
         facts.rows["health"].append(
             rows.health_row(
-                facts.settings.cluster_id, GroupAt(group, at), member, known_at_ms, certainty, "ended", [cause]
+                facts.settings.cluster_id, GroupAt(group, at), member, known_at_ms, doubts, "ended", [cause]
             )
         )
 
@@ -74,9 +74,9 @@ def _score(facts: Facts, group: Group, over: Ended) -> None:
         facts.close_prediction(group, over.member, kind, outcome, over.ended_at_ms, _at_most(over))
 
 
-def _at_most(over: Ended) -> Certainty:
+def _at_most(over: Ended) -> Doubts:
     """How sure an outcome is at most: as sure as the end, of which it may be unknown why, and sure that it was one."""
-    return "exact" if over.certainty == "unknown" else over.certainty
+    return SURE if certainty_of(over.doubts) == "unknown" else over.doubts
 
 
 def _outcome(group: Group, over: Ended, kind: str, deadline: float) -> str:
@@ -130,38 +130,38 @@ def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
     since_load = since_load or 0 <= over.member.session_renewed_at_ms <= group.unsure_to
     if over.cause != "session_expired" or over.rivalled or since_load:
         return
-    if over.certainty in ("inferred", "provisional"):
+    if certainty_of(over.doubts) in ("inferred", "provisional"):
         current = group.rebalance
         cause = None if current is None else current.cause
         began = cause is not None and cause.member_id == over.member.member_id
-        over.certainty = "exact"
+        over.doubts = SURE
         if over.by is not None:  # else the instant in which the timer fired is known
             over.by = by
         if current is not None and cause is not None and began and not current.contested and current.settled:
             if over.by is not None:
                 over.by = late.earlier(by, late.begun_by(current, over.ended_at_ms))
-            cause.certainty, cause.by = "exact", over.by
-        facts.emit_member(group, over.member, over.ended_at_ms, "exact", over)
+            cause.doubts, cause.by = SURE, over.by
+        facts.emit_member(group, over.member, over.ended_at_ms, SURE, over)
         facts.emit_transition(
-            group, over.ended_at_ms, over.member.member_id, "Absent", "Absent", "session_expired", "exact", over.by
+            group, over.ended_at_ms, over.member.member_id, "Absent", "Absent", "session_expired", SURE, over.by
         )
 
 
 def correct(
-    facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty, by: float | None = None
+    facts: Facts, group: Group, over: Ended, at: float, cause: str, doubts: Doubts, by: float | None = None
 ) -> None:
     """An end that was concluded from silence was another one, earlier: the member's successor was answered. Or it was
     the same, and is as sure as that."""
     is_same = over.cause == cause and over.ended_at_ms == max(at, over.member.joined_at_ms)
-    over.ended_at_ms, over.cause, over.certainty, over.by = max(at, over.member.joined_at_ms), cause, certainty, by
+    over.ended_at_ms, over.cause, over.doubts, over.by = max(at, over.member.joined_at_ms), cause, doubts, by
     who_broke.judge(facts, group, over)
-    facts.emit_member(group, over.member, over.ended_at_ms, certainty, over)
-    facts.emit_transition(group, over.ended_at_ms, over.member.member_id, "Absent", "Absent", cause, certainty, by)
+    facts.emit_member(group, over.member, over.ended_at_ms, doubts, over)
+    facts.emit_transition(group, over.ended_at_ms, over.member.member_id, "Absent", "Absent", cause, doubts, by)
     _rescore(facts, group, over)
     current = group.rebalance
     began = current.cause if current is not None and over.member.modern is not None else None
     if is_same and began is not None and began.member_id == over.member.member_id:
-        began.certainty, began.by = weaker(began.certainty, certainty), by  # it made a classic group of one with epochs
+        began.doubts, began.by = began.doubts | doubts, by  # it made a classic group of one with epochs
     else:
         doubt(group, over.member.member_id)
 
@@ -181,7 +181,7 @@ def give_back(facts: Facts, group: Group, event: Event, at: float) -> None:
     than `offsets.commit.timeout.ms`."""
     taker = group.members.get(event.member_id)
     if taker is not None:
-        end(facts, group, taker, at, "static_replaced", "", "exact")
+        end(facts, group, taker, at, "static_replaced", "", SURE)
     for member_id in map(str, (event.detail or {}).get("members") or ()):
         over, member = group.ended.get(member_id), group.members.get(member_id)
         group.said.ends.pop(member_id, None)
@@ -190,9 +190,9 @@ def give_back(facts: Facts, group: Group, event: Event, at: float) -> None:
         elif (
             over is not None
             and over.ended_at_ms <= at
-            and (over.cause == "static_replaced" or not (over.told or over.certainty == "exact"))
+            and (over.cause == "static_replaced" or not (over.told or over.doubts == SURE))
         ):
-            reinstate(facts, group, over, at, certainty="exact")
+            reinstate(facts, group, over, at, doubts=SURE)
 
 
 def begin_in_doubt(facts: Facts, group: Group, member: Member, at: float) -> None:
@@ -203,7 +203,7 @@ def begin_in_doubt(facts: Facts, group: Group, member: Member, at: float) -> Non
 
 
 def reinstate(
-    facts: Facts, group: Group, over: Ended, at: float, why: str = "still a member", certainty: Certainty = "inferred"
+    facts: Facts, group: Group, over: Ended, at: float, why: str = "still a member", doubts: Doubts = Doubt.SEEN_LATER
 ) -> Member:
     """A life that was taken for ended goes on: later evidence shows it. When its session was renewed is not known, only
     that it runs."""
@@ -220,7 +220,7 @@ def reinstate(
     member.overdue = False
     facts.index(group, member)
     doubt(group, member.member_id)
-    facts.emit_member(group, member, at, certainty)
-    facts.emit_transition(group, at, member.member_id, "Absent", "Member", why, certainty)
+    facts.emit_member(group, member, at, doubts)
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", why, doubts)
     facts.watch(group, member)
     return member

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kardia import slowness
+from kardia.doubts import SURE, certainty_of, stands
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.lateness import STOPPED_WITHIN_MS
@@ -73,9 +74,8 @@ def judge(facts: Facts, group: Group, over: Ended) -> None:
 
 def _certainty(over: Ended) -> str:
     """A verdict is inferred from signs; only of a poll timeout the client itself says whose it was."""
-    if over.certainty in ("provisional", UNKNOWN):
-        return over.certainty
-    return over.certainty if over.cause == "poll_timeout" else "inferred"
+    end = certainty_of(over.doubts)
+    return end if over.cause == "poll_timeout" or not stands(over.doubts) else "inferred"
 
 
 def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
@@ -103,7 +103,7 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
     if max(slow_ms, member.throttled_ms, silent_ms) >= ENOUGH * spare_ms:
         return UNKNOWN
     # Where its broker's log was silent, those who are not heard may only be unseen: the next lines may tell otherwise.
-    unseen = silent_ms > 0 and over.certainty == "provisional"
+    unseen = silent_ms > 0 and certainty_of(over.doubts) == "provisional"
     # 2. A coordinator loaded the group: the client lived and did not find it, or others found it, or nobody did. Who
     # asks anew under another id lived as well, or was started again: its old id cannot tell which.
     if loaded and goes_on:
@@ -122,7 +122,7 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
     # the others may only be unseen: with another broker, or in a JoinGroup.
     if unseen:
         return UNKNOWN
-    others_too = silent_there and not heard_there and over.certainty != "provisional"
+    others_too = silent_there and not heard_there and certainty_of(over.doubts) != "provisional"
     return "host_silent" if others_too else "client_silent"
 
 
@@ -269,5 +269,5 @@ def came_back(facts: Facts, group: Group, event: Event, at: float) -> None:
             over.fault = "connection_lost"
     if event.arrived_at_ms < over.ended_at_ms - IN_TIME_MS and at > over.ended_at_ms:
         signs["arrived_at_ms"], signs["handled_at_ms"] = int(event.arrived_at_ms + 0.5), int(at + 0.5)
-        over.fault, over.fault_certainty = "broker_slow", "exact" if over.certainty == "exact" else "inferred"
-    facts.emit_member(group, over.member, over.ended_at_ms, over.certainty, over)
+        over.fault, over.fault_certainty = "broker_slow", "exact" if over.doubts == SURE else "inferred"
+    facts.emit_member(group, over.member, over.ended_at_ms, over.doubts, over)

@@ -8,6 +8,7 @@ time to sync from the answer to their JoinGroup. Sources: `consumerGroupJoin` of
 
 from __future__ import annotations
 
+from kardia.doubts import SURE, Doubt
 from kardia.events import Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode
 from kardia.observe.deadlines.handling import took_effect
@@ -106,7 +107,7 @@ def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     member.session_ms = int(detail.get("session_timeout_ms", member.session_ms))
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", member.rebalance_ms))
     if member.row_known < 0 or before != groups.told(member):
-        facts.emit_member(group, member, member.joined_at_ms, "exact" if member.seen_joining else "inferred")
+        facts.emit_member(group, member, member.joined_at_ms, SURE if member.seen_joining else Doubt.THERE_BEFORE)
     own.sync_since_at_ms = event.handled_at_ms
     sessions.renew_by(facts, group, member, event)
     if takes_last:
@@ -138,8 +139,8 @@ def _sent_back(facts: Facts, group: Group, event: Event) -> None:
         member.session_ms = int((event.detail or {}).get("session_timeout_ms", -1))
         member.rebalance_ms = int((event.detail or {}).get("rebalance_timeout_ms", -1))
         identify(facts, group, member, event, str((event.detail or {}).get("protocol_type", "")))
-        facts.emit_transition(group, at, member_id, "Absent", "Member", "member_joined", "exact")
-        facts.emit_member(group, member, at, "exact")
+        facts.emit_transition(group, at, member_id, "Absent", "Member", "member_joined", SURE)
+        facts.emit_member(group, member, at, SURE)
         renew(facts, group, member, event.decided_at_ms)
         facts.watch(group, member)
     if member is not None:
@@ -157,17 +158,17 @@ def _joined(facts: Facts, group: Group, event: Event, member_id: str, at: float,
     members_before, instance = len(groups.present(group)), event.group_instance_id
     old = group.members.get(group.instances.get(instance, "")) if instance else None
     if old is not None:
-        ends.remove(facts, group, old, at, "static_replaced", "", ends.seat_sure(group, old, at), by, told=True)
+        ends.remove(facts, group, old, at, "static_replaced", "", ends.seat_doubts(group, old, at), by, told=True)
     member = groups.add(facts, group, member_id, at, instance, event.client_id, event.client_host, is_new=True)
     member.seen_joining, member.joined_by = True, by
     cause = "member_joined" if old is None else "static_replaced"
-    facts.emit_transition(group, at, member_id, "Absent", "Member", cause, "exact", by)
+    facts.emit_transition(group, at, member_id, "Absent", "Member", cause, SURE, by)
     if old is not None:
         groups.inherit(old, member)
     elif group.generation >= 0:
         if event.generation_id > group.generation + 1:
             evidence.hidden(facts, group, event.generation_id - 1, at, by)
-        why = Cause(at, "member_joined", member_id, member.client_id, instance, "", "exact", by)
+        why = Cause(at, "member_joined", member_id, member.client_id, instance, "", SURE, by)
         epochs.raised(facts, group, max(group.generation + 1, event.generation_id), why, members_before)
     return member
 
@@ -184,8 +185,8 @@ def _notice(facts: Facts, group: Group, event: Event) -> Member:
     )
     groups.own_of(member).classic = True
     identify(facts, group, member, event, "")
-    facts.emit_member(group, member, at, "inferred")
-    facts.emit_transition(group, at, member.member_id, "Absent", "Member", "first seen", "inferred")
+    facts.emit_member(group, member, at, Doubt.THERE_BEFORE)
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", "first seen", Doubt.THERE_BEFORE)
     epochs.came_to(group, member, groups.own_of(member), event.generation_id, at)
     return member
 
@@ -216,17 +217,17 @@ def _on_leave(facts: Facts, group: Group, event: Event) -> None:
         if error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
             evidence.on_gone(facts, group, asked_id, at)
         elif error == NONE and member is not None:
-            cause, sure = leaving.why(facts, group, member, event, asked_id or "", reason or "")
+            cause, doubts = leaving.why(facts, group, member, event, asked_id or "", reason or "")
             if groups.own_of(member).gone_at_ms >= 0:
-                removed.finish(facts, group, member, cause, reason or "", sure)
+                removed.finish(facts, group, member, cause, reason or "", doubts)
             else:
-                ends.remove_counted(facts, group, member, at, cause, reason or "", sure, by, told=True)
+                ends.remove_counted(facts, group, member, at, cause, reason or "", doubts, by, told=True)
         elif error == NONE and member_id in group.ended and group.ended[member_id].cause in ("unknown", "left"):
             over = group.ended[member_id]
-            cause, sure = leaving.why(facts, group, over.member, event, asked_id or "", reason or "")
+            cause, doubts = leaving.why(facts, group, over.member, event, asked_id or "", reason or "")
             if cause != over.cause:
                 over.reason = reason or ""
-                ends.by_request(facts, group, over, event, cause, sure)
+                ends.by_request(facts, group, over, event, cause, doubts)
 
 
 def _on_commit(facts: Facts, group: Group, event: Event) -> None:

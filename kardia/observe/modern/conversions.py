@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.states import GroupState, MemberState
 from kardia.lateness import LATE_MS
@@ -35,7 +35,7 @@ AT_ONCE_MS = 250.0
 """Who is answered within that did not wait for others: what its answer waited for is a record that is stored."""
 
 
-def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: float | None = None) -> None:
+def upgrade(facts: Facts, group: Group, at: float, doubts: Doubts, by: float | None = None) -> None:
     """A classic group becomes a consumer group: its generation is the epoch, its members stay what they are, and their
     sessions begin anew."""
     told, generation, open_one = group.told_state, group.generation, group.rebalance
@@ -44,7 +44,7 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
     began = open_one.cause if open_one is not None and open_one.assigned_at_ms < 0 else None
     if open_one is not None and began is not None and began.at < at and refusals.shows_begin(open_one, began):
         if began.by is not None and not 0 <= began.by <= at:
-            began.certainty = weaker(began.certainty, "provisional")  # it may have come after, and have made an epoch
+            began.doubts = began.doubts | Doubt.EPOCH_UNSURE  # it may have come after, and have made an epoch
         group.said.unfinished = open_one
         # Not before the others who had waited are heard: their answers are held until the conversion is told.
         facts.schedule_by_records(group, max(at, facts.known) + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
@@ -59,7 +59,7 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
         member.rebalance_notified_at_ms = NEVER
         _begin_anew(facts, group, member, at)
     group.state = group.told_state = GroupState.STABLE
-    facts.tell_group(group, at, told, "upgraded", certainty, by)
+    facts.tell_group(group, at, told, "upgraded", doubts, by)
 
 
 def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) -> None:
@@ -70,8 +70,10 @@ def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) 
     # Asked before an end changes the state; what has begun since a deadline does not hide who was silent up to it.
     silent = [one for one in over if deadlines.surely_silent(group, one) or _was_silent_before(group, one)]
     for member in sorted(silent, key=lambda one: (one.deadline, one.member_id)):
-        rebalance.end_member(facts, group, member, member.deadline_from, "session_expired", "", "provisional", at)
-    upgrade(facts, group, at, "inferred", by)
+        rebalance.end_member(
+            facts, group, member, member.deadline_from, "session_expired", "", Doubt.BY_ELIMINATION, at
+        )
+    upgrade(facts, group, at, Doubt.SEEN_LATER, by)
 
 
 def _was_silent_before(group: Group, member: Member) -> bool:
@@ -95,17 +97,22 @@ def empty_before(facts: Facts, group: Group, at: float) -> None:
     due = [end for end in ends if 0 <= end.at_ms <= at]
     for end in due:
         member = group.members[end.member_id]
-        unsure = end.tied or member.renewed_unseen or member.session_renewed_at_ms <= group.unsure_to
-        sure: Certainty = "provisional" if unsure or len(due) < len(ends) else "inferred"
-        rebalance.end_member(facts, group, member, end.at_ms, end.cause, "", sure, at, with_others=True)
+        doubts: Doubts = Doubt.SEEN_LATER if len(due) == len(ends) else Doubt.BY_ELIMINATION
+        if end.tied:
+            doubts |= Doubt.TIMERS_TIED
+        if member.renewed_unseen:
+            doubts |= Doubt.RENEWAL_UNSURE
+        if member.session_renewed_at_ms <= group.unsure_to:
+            doubts |= Doubt.LOAD_UNSEEN
+        rebalance.end_member(facts, group, member, end.at_ms, end.cause, "", doubts, at, with_others=True)
         last_at = max(last_at, end.at_ms)
     for member in list(group.members.values()):
         since = min(max(member.last_heard_at_ms, member.joined_at_ms), at)
-        rebalance.end_member(facts, group, member, since, "unknown", "", "unknown", at, with_others=True)
+        rebalance.end_member(facts, group, member, since, "unknown", "", Doubt.NOT_SEEN, at, with_others=True)
         last_at = max(last_at, since)
     group.pending.clear()
     if group.state != GroupState.EMPTY:
-        emptied.becomes_empty(facts, group, last_at, at, "provisional")
+        emptied.becomes_empty(facts, group, last_at, at, Doubt.BY_ELIMINATION)
 
 
 def upgrade_again(facts: Facts, group: Group, event: Event, at: float, by: float | None, before_it: int) -> None:
@@ -119,11 +126,11 @@ def upgrade_again(facts: Facts, group: Group, event: Event, at: float, by: float
     why, members_before = _end_of_the_last(facts, group, event, at, before_it)
     if why is None:
         return
-    why = replace(why, certainty=weaker(why.certainty, "provisional"))
-    _become_classic(facts, group, why.at, "provisional", why.by)
+    why = replace(why, doubts=why.doubts | Doubt.BY_ELIMINATION)
+    _become_classic(facts, group, why.at, Doubt.BY_ELIMINATION, why.by)
     rebalance.begin(facts, group, why, NEVER, members_before)
     began = group.rebalance
-    upgrade(facts, group, at, "provisional", by)
+    upgrade(facts, group, at, Doubt.BY_ELIMINATION, by)
     group.said.unfinished = began
     facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
 
@@ -148,7 +155,7 @@ def _end_of_the_last(facts: Facts, group: Group, event: Event, at: float, before
     if not has_its_own or not due or due[0].at_ms > at + ends.EARLY_MS:
         return None, -1
     ended_at_ms = min(due[0].at_ms, at)
-    return ends.remove(facts, group, gone, ended_at_ms, due[0].cause, "", "provisional", at), members_before
+    return ends.remove(facts, group, gone, ended_at_ms, due[0].cause, "", Doubt.BY_ELIMINATION, at), members_before
 
 
 def tell_unfinished(facts: Facts, group: Group) -> None:
@@ -165,7 +172,7 @@ def on_epoch_timer(facts: Facts, group: Group, epoch: str, due: float) -> None:
 
 
 def upgrade_empty(
-    facts: Facts, group: Group, protocol: str, at: float, certainty: Certainty, by: float | None = None
+    facts: Facts, group: Group, protocol: str, at: float, doubts: Doubts, by: float | None = None
 ) -> None:
     """A classic group without members becomes a group of another protocol by the first member of it: said if it was
     one, and had not been deleted. Sources: `getOrMaybeCreateConsumerGroup`, from 4.2 on `getOrCreateStreamsGroup`."""
@@ -173,7 +180,7 @@ def upgrade_empty(
     was_classic = group.modern is None and group.protocol == "classic" and is_empty
     if was_classic and not group.members and protocol in ("consumer", "streams"):
         told, group.protocol = group.told_state, protocol
-        facts.tell_group(group, at, told, "upgraded", certainty, by)
+        facts.tell_group(group, at, told, "upgraded", doubts, by)
 
 
 def downgrade(
@@ -196,14 +203,14 @@ def downgrade(
     why = ends.left_to_classic(group, at)
     if why is not None:
         members_before += 1
-    sure_after: Certainty = "exact"
+    doubts_after: Doubts = SURE
     for member in gone:
         if member.member_id in listed or member.member_id not in group.members:
             continue
         if member.instance_id in heirs:
-            seat = ends.remove(facts, group, member, at, "static_replaced", "", "exact", until, told=True)
+            seat = ends.remove(facts, group, member, at, "static_replaced", "", SURE, until, told=True)
             if by is None or by.group_instance_id != member.instance_id or by.error_code != 0:
-                sure_after = "provisional"  # whether it rebalances the next answers show
+                doubts_after = Doubt.MAY_WAIT_UNSEEN  # whether it rebalances the next answers show
             elif last_seat.rebalances_at_once(by):
                 why = seat
             entry = heirs[member.instance_id]
@@ -212,9 +219,9 @@ def downgrade(
             if heir is not None and heir.session_renewed_at_ms < 0 and facts.reads_requests(group.broker, at):
                 heir.session_renewed_at_ms = at  # it begins with the classic group, as those of all in it
             continue
-        cause, sure = gone_by[member.member_id]
-        sure = "unknown" if cause == "unknown" else sure
-        why = ends.remove(facts, group, member, at, cause, "", sure, until, told=True)
+        cause, doubts = gone_by[member.member_id]
+        doubts = Doubt.NOT_SEEN if cause == "unknown" else doubts
+        why = ends.remove(facts, group, member, at, cause, "", doubts, until, told=True)
     generation = int(detail.get("generation", group.generation))
     epochs.withdraw_above(facts, group, generation)  # leaves that were counted came after it, and made no epoch
     group.generation = generation
@@ -223,7 +230,7 @@ def downgrade(
     group.protocol_name = str(detail.get("protocol_name") or "")
     group.membership_complete = True
     group.stored = Stored(group.generation, group.leader, list(listed))
-    _become_classic(facts, group, at, sure_after, until)
+    _become_classic(facts, group, at, doubts_after, until)
     # Where server.log is read without requests, its own sentence tells of the rebalance; no timer runs then.
     told_by_lines = bool(group.broker) and not facts.reads_requests(group.broker, at)
     if why is not None and group.members and not told_by_lines:
@@ -234,7 +241,7 @@ def downgrade_empty(facts: Facts, group: Group, event: Event) -> None:
     """A JoinGroup without a member id to a group without members: it is a classic one from then on, whether the member
     comes back with the id that it is told or not. Source: `getOrMaybeCreateClassicGroup`."""
     group.generation = 0
-    _become_classic(facts, group, event.handled_at_ms, "inferred")
+    _become_classic(facts, group, event.handled_at_ms, Doubt.BY_RULE)
 
 
 def downgrade_by_seat(facts: Facts, group: Group, event: Event, member_id: str) -> None:
@@ -242,14 +249,14 @@ def downgrade_by_seat(facts: Facts, group: Group, event: Event, member_id: str) 
     the group is a classic one, and prepares a rebalance."""
     at, members_before = event.handled_at_ms, len(group.members)
     seat = group.members.get(group.instances.get(event.group_instance_id, ""))
-    why = Cause(at, "static_replaced", certainty="inferred")
+    why = Cause(at, "static_replaced", doubts=Doubt.SEEN_LATER)
     for member in list(group.members.values()):
         if member is seat:
-            why = ends.remove(facts, group, member, at, "static_replaced", "", "exact", told=True)
-            why.certainty = "inferred"
+            why = ends.remove(facts, group, member, at, "static_replaced", "", SURE, told=True)
+            why.doubts = Doubt.SEEN_LATER
         elif not groups.own_of(member).classic:
-            ends.remove(facts, group, member, at, "unknown", "", "unknown")
-    _become_classic(facts, group, at, "inferred")
+            ends.remove(facts, group, member, at, "unknown", "", Doubt.NOT_SEEN)
+    _become_classic(facts, group, at, Doubt.SEEN_LATER)
     detail = event.detail or {}
     member = Member(member_id, at, session_renewed_at_ms=at, generation_first=group.generation)
     member.session_ms = int(detail.get("session_timeout_ms", -1))
@@ -259,8 +266,8 @@ def downgrade_by_seat(facts: Facts, group: Group, event: Event, member_id: str) 
     identify(facts, group, member, event, str(detail.get("protocol_type", "")))
     group.instances[event.group_instance_id] = member_id
     facts.index(group, member)
-    facts.emit_transition(group, at, member_id, "Absent", "Member", "static_replaced", "exact")
-    facts.emit_member(group, member, at, "exact")
+    facts.emit_transition(group, at, member_id, "Absent", "Member", "static_replaced", SURE)
+    facts.emit_member(group, member, at, SURE)
     facts.watch(group, member)
     rebalance.begin(facts, group, why, NEVER, members_before)
 
@@ -272,13 +279,13 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
     if held is not None and not groups.own_of(held).classic and ends.was_over(group, held, event.handled_at_ms):
         due = ends.timers(group, held)[0]
         ends.remove_counted(
-            facts, group, held, due.at_ms, due.cause, "", "provisional", event.handled_at_ms, told=False
+            facts, group, held, due.at_ms, due.cause, "", Doubt.BY_ELIMINATION, event.handled_at_ms, told=False
         )
     last: Ended | None = max(group.ended.values(), key=lambda one: one.ended_at_ms, default=None)
     if not group.members:  # nobody was left: it is a new one of the name, if it was not a classic one before
         before = last is not None and last.member.modern is not None and last.member.modern.classic
         group.generation = 0
-        _become_classic(facts, group, event.handled_at_ms, "provisional" if before else "inferred")
+        _become_classic(facts, group, event.handled_at_ms, Doubt.BY_ELIMINATION if before else Doubt.SEEN_LATER)
         return
     left = [member for member in group.members.values() if member.modern is None or not member.modern.classic]
     at = event.handled_at_ms if last is None else min(last.ended_at_ms, event.handled_at_ms)
@@ -290,26 +297,28 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
     if seat is not None:  # a static member that comes back with JoinGroup makes it one
         left.remove(seat)
         at = event.handled_at_ms
-        sure = ends.seat_sure(group, seat, at)
-        ends.remove(facts, group, seat, at, "static_replaced", "", sure, told=True)
+        doubts = ends.seat_doubts(group, seat, at)
+        ends.remove(facts, group, seat, at, "static_replaced", "", doubts, told=True)
     for member in left:
         if member.member_id != event.member_id:
             since = min(member.last_heard_at_ms, event.handled_at_ms)
-            ends.remove(facts, group, member, since, "unknown", "", "unknown", event.handled_at_ms)
+            ends.remove(facts, group, member, since, "unknown", "", Doubt.NOT_SEEN, event.handled_at_ms)
     members_before = len(group.members) + 1
-    why: Cause | None = Cause(at, "unknown", certainty="inferred")
+    why: Cause | None = Cause(at, "unknown", doubts=Doubt.SEEN_LATER)
     if last is not None and not left and last.cause == "static_replaced":
         why = None  # a seat that was taken rebalances nothing by itself; what did the answers show
         members_before -= 1
     elif last is not None and not left:
         over = last.member
-        why = ends.cause_of(over, at, last.cause, last.reason, last.certainty, last.by)
+        why = ends.cause_of(over, at, last.cause, last.reason, last.doubts, last.by)
     group.generation = generation
     sent_back = (one.modern.rejoin_since_at_ms for one in group.members.values() if one.modern is not None)
     told_at = min((since for since in sent_back if since >= max(at, 0)), default=NEVER)
     if why is not None:
-        why.certainty = weaker(why.certainty, "provisional")
-    _become_classic(facts, group, at, "provisional", last.by if last is not None and at == last.ended_at_ms else None)
+        why.doubts = why.doubts | Doubt.BY_ELIMINATION
+    _become_classic(
+        facts, group, at, Doubt.BY_ELIMINATION, last.by if last is not None and at == last.ended_at_ms else None
+    )
     if group.members and not at_once:
         rebalance.begin(facts, group, why, told_at, members_before)
 
@@ -322,7 +331,7 @@ def _takes_a_classic_seat(group: Group, event: Event, last: Ended | None) -> boo
     return is_held and by_seat and event.generation_id == group.generation
 
 
-def _become_classic(facts: Facts, group: Group, at: float, certainty: Certainty, by: float | None = None) -> None:
+def _become_classic(facts: Facts, group: Group, at: float, doubts: Doubts, by: float | None = None) -> None:
     told = group.told_state
     tell_unfinished(facts, group)
     epochs.close(facts, group)
@@ -331,7 +340,7 @@ def _become_classic(facts: Facts, group: Group, at: float, certainty: Certainty,
     group.rebalance = None
     group.stable_at_ms = at
     group.state = group.told_state = GroupState.STABLE if group.members else GroupState.EMPTY
-    facts.tell_group(group, at, told, "downgraded", certainty, by)
+    facts.tell_group(group, at, told, "downgraded", doubts, by)
     is_heard = facts.reads_requests(group.broker, at)
     for member in group.members.values():
         member.generation_first = group.generation if member.generation_first < 0 else member.generation_first

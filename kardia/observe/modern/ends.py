@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
 from kardia.lateness import BUSY_MS, LATE_MS
 from kardia.observe.facts.facts import Facts
@@ -83,39 +83,44 @@ def was_over(group: Group, member: Member, at: float) -> bool:
     return bool(due) and due[0].at_ms < at - BUSY_MS
 
 
-def seat_sure(group: Group, old: Member, at: float) -> Certainty:
+def seat_doubts(group: Group, old: Member, at: float) -> Doubts:
     """How sure it is that a static member was one still when another one came in its place at an instant, by requests
     alone: not if it had left for a while, or never came back, and one of its timers may have been over by then, nor
     if it was not heard since a gap or a load."""
     if group.modern is not None and group.modern.by_records:
-        return "exact"
+        return SURE
     due = timers(group, old)
     unheard = old.unknown_since_at_ms >= 0 or 0 <= old.session_renewed_at_ms <= group.unsure_to
-    may_be_gone = unheard or (bool(due) and due[0].at_ms <= at)
-    return "provisional" if may_be_gone or not group.is_session_known(old) or old.renewed_unseen else "exact"
+    if unheard:
+        return Doubt.LOAD_UNSEEN if old.unknown_since_at_ms < 0 else Doubt.LINES_LOST
+    if due and due[0].at_ms <= at:
+        return Doubt.TIMER_PASSED_UNSEEN
+    if not group.is_session_known(old):
+        return Doubt.SESSION_GUESSED
+    return Doubt.RENEWAL_UNSURE if old.renewed_unseen else SURE
 
 
-def why_at(facts: Facts, group: Group, member: Member, at: float) -> tuple[str, Certainty]:
+def why_at(facts: Facts, group: Group, member: Member, at: float) -> tuple[str, Doubts]:
     """Why the coordinator took a member out at an instant, which is known: by the timers that were due then. `unknown`
     where none was, or where nothing shows it."""
     due = [one for one in timers(group, member) if one.at_ms - EARLY_MS <= at <= one.at_ms + LATE_MS]
     if not group.broker:  # of heartbeats no record is written: when its session would end is not shown
         due = [one for one in due if one.cause != "session_expired"]
     if due:
-        sure: Certainty = "exact" if len(due) == 1 and at - due[0].at_ms <= NEAR_MS else "inferred"
+        doubts: Doubts = SURE if len(due) == 1 and at - due[0].at_ms <= NEAR_MS else Doubt.SEEN_LATER
         if len(due) > 1 and due[1].at_ms - due[0].at_ms <= NEAR_MS:
-            sure = "provisional"
-        return due[0].cause, weaker(sure, _begin_of(facts, group, member, due[0]))
-    return "unknown", "exact"
+            doubts = Doubt.TIMERS_TIED
+        return due[0].cause, doubts | _begin_of(facts, group, member, due[0])
+    return "unknown", SURE
 
 
-def _begin_of(facts: Facts, group: Group, member: Member, due: Due) -> Certainty:
+def _begin_of(facts: Facts, group: Group, member: Member, due: Due) -> Doubts:
     """How sure it is when a timer began: a load begins sessions anew, a gap may hide a later renewal."""
     if due.cause != "session_expired":
-        return "exact"
+        return SURE
     if 0 <= member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen:
-        return "inferred"
-    return "exact" if facts.silent_at(group.broker, due.at_ms) is False else "inferred"
+        return Doubt.SEEN_LATER
+    return SURE if facts.silent_at(group.broker, due.at_ms) is False else Doubt.SEEN_LATER
 
 
 def remove(
@@ -125,7 +130,7 @@ def remove(
     at: float,
     cause: str,
     reason: str,
-    certainty: Certainty,
+    doubts: Doubts,
     by: float | None = None,
     *,
     told: bool = False,
@@ -134,21 +139,19 @@ def remove(
     Returns it as the cause of a new group epoch."""
     owners.release(group, member, at)
     epochs.ended(group, member, at, by)
-    if cause == "session_expired" and certainty == "unknown":
-        certainty = "provisional"
-    lives.end(facts, group, member, at, cause, reason, certainty, by)
+    if cause == "session_expired" and certainty_of(doubts) == "unknown":
+        doubts = Doubt.BY_ELIMINATION
+    lives.end(facts, group, member, at, cause, reason, doubts, by)
     over = group.ended.get(member.member_id)
     if over is not None:
         over.told = told
-    return cause_of(member, at, cause, reason, certainty, by)
+    return cause_of(member, at, cause, reason, doubts, by)
 
 
-def cause_of(
-    member: Member, at: float, cause: str, reason: str, certainty: Certainty, by: float | None = None
-) -> Cause:
+def cause_of(member: Member, at: float, cause: str, reason: str, doubts: Doubts, by: float | None = None) -> Cause:
     """The end of a member as the cause of a new group epoch."""
     trigger = TRIGGERS_BY_END.get(cause, "unknown")
-    return Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty, by)
+    return Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, doubts, by)
 
 
 def may_begin_anew(facts: Facts, group: Group, at: float) -> None:
@@ -166,7 +169,7 @@ def remove_counted(
     at: float,
     cause: str,
     reason: str,
-    certainty: Certainty,
+    doubts: Doubts,
     by: float | None = None,
     *,
     told: bool = False,
@@ -183,14 +186,14 @@ def remove_counted(
     if since < at and fitting:
         unknown = fitting[0].cause
         at, by = max(since, unknown.at), unknown.at if unknown.by is None else unknown.by
-    why = remove(facts, group, member, at, cause, reason, certainty, by, told=told)
+    why = remove(facts, group, member, at, cause, reason, doubts, by, told=told)
     open_bump = fitting[0] if fitting else None
     if open_bump is not None:
         why.at = max(why.at, 0.0)
         shown_at = open_bump.cause.at if open_bump.cause.by is None else open_bump.cause.by
         if len(fitting) > 1 or 0 <= shown_at < at - epochs.STAMP_MS:
             # Which of them it began is not shown; or it seems to have come a moment after that epoch was.
-            why.certainty = weaker(why.certainty, "provisional")
+            why.doubts = why.doubts | Doubt.EPOCH_UNSURE
         epochs.explain(facts, group, open_bump, why)
     elif _takes_spare(group, min(since, at)):
         pass  # one of several that an answer has shown
@@ -198,7 +201,7 @@ def remove_counted(
         pass  # either a new epoch or a classic group: the record of it says which (`left_to_classic`)
     elif group.generation >= 0:
         # What is not answered yet may have made one before it: an answer has yet to show its number.
-        why.certainty = weaker(why.certainty, "inferred")
+        why.doubts = why.doubts | Doubt.EPOCH_COUNTED
         epochs.count_in(facts, group, why, members_before, in_order=by_timer)
     epochs.conclude(facts, group, at)
     epochs.update_state(facts, group, at, why.trigger, by)
@@ -223,7 +226,7 @@ def left_to_classic(group: Group, at: float) -> Cause | None:
         return None
     if at - over.ended_at_ms > LATE_MS:
         return None
-    return cause_of(over.member, at, over.cause, over.reason, over.certainty)
+    return cause_of(over.member, at, over.cause, over.reason, over.doubts)
 
 
 def _takes_spare(group: Group, at: float) -> bool:
@@ -250,29 +253,29 @@ def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
     lives.confirm(facts, group, over, by)
 
 
-def by_request(facts: Facts, group: Group, over: Ended, event: Event, cause: str, certainty: Certainty) -> None:
+def by_request(facts: Facts, group: Group, over: Ended, event: Event, cause: str, doubts: Doubts) -> None:
     """A request says why a member has ended of which that was not known: within what was known, and not before it was
     handled."""
     at, by = over.ended_at_ms, over.by
     if by is not None:
         at = min(max(at, event.handled_at_ms), by)
-    correct(facts, group, over, at, cause, certainty, by if by is not None and at < by else None)
+    correct(facts, group, over, at, cause, doubts, by if by is not None and at < by else None)
 
 
-def was_a_leave(facts: Facts, group: Group, over: Ended, event: Event, cause: str, certainty: Certainty) -> None:
+def was_a_leave(facts: Facts, group: Group, over: Ended, event: Event, cause: str, doubts: Doubts) -> None:
     """A record had said that a member is gone, and silence why; its leave is answered now, as it is where what the
     coordinator writes is stored late."""
     session_length.unlearn(facts, group, over)
-    by_request(facts, group, over, event, cause, certainty)
+    by_request(facts, group, over, event, cause, doubts)
 
 
 def correct(
-    facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty, by: float | None = None
+    facts: Facts, group: Group, over: Ended, at: float, cause: str, doubts: Doubts, by: float | None = None
 ) -> None:
     """An end was another one; the rebalance that it began is explained by it."""
     before, began = over.ended_at_ms, _began_downgraded(group, over)
-    lives.correct(facts, group, over, at, cause, certainty, by)
-    why = cause_of(over.member, over.ended_at_ms, cause, over.reason, certainty, by)
+    lives.correct(facts, group, over, at, cause, doubts, by)
+    why = cause_of(over.member, over.ended_at_ms, cause, over.reason, doubts, by)
     if began and group.rebalance is not None:
         group.rebalance.cause = why
     if group.modern is None:
@@ -299,9 +302,9 @@ def was_before_its_end(group: Group, member_id: str, at: float) -> bool:
     return over is not None and over.told and at <= over.ended_at_ms + epochs.STAMP_MS
 
 
-def back(facts: Facts, group: Group, over: Ended, at: float, certainty: Certainty = "inferred") -> Member:
+def back(facts: Facts, group: Group, over: Ended, at: float, doubts: Doubts = Doubt.SEEN_LATER) -> Member:
     """A member that was taken for ended is one still."""
-    member = lives.reinstate(facts, group, over, at, certainty=certainty)
+    member = lives.reinstate(facts, group, over, at, doubts=doubts)
     owners.restore(group, member)
     if group.modern is not None and group.modern.bumps:
         last = group.modern.bumps[-1]

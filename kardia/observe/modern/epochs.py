@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.kafka.states import ModernState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.phases import in_no_order
@@ -50,7 +50,7 @@ def raised(
         return None
     uncounted = not modern.by_records and _somebody_may_be_gone(group, cause.at)
     if not shown and (uncounted or (modern.resolves and not modern.by_records) or _is_last_in_doubt(group, cause)):
-        cause.certainty = weaker(cause.certainty, "provisional")
+        cause.doubts = cause.doubts | Doubt.EPOCH_UNSURE
     known = group.generation >= 0
     before = group.generation if known else epoch - 1
     bump = Bump(before, epoch, cause.at, cause)
@@ -73,7 +73,7 @@ def _is_last_in_doubt(group: Group, cause: Cause) -> bool:
     """Whether the epoch before was counted, and not surely: then the number of the next one is no surer."""
     bumps = group.modern.bumps if group.modern is not None else []
     last = next((bump for bump in bumps if bump.epoch == group.generation), None)
-    if last is None or last.cause.certainty != "provisional":
+    if last is None or certainty_of(last.cause.doubts) != "provisional":
         return False
     return not 0 <= last.computed_at_ms <= cause.at
 
@@ -208,7 +208,7 @@ def _is_counted_on(modern: ModernGroup, bump: Bump) -> bool:
     """Whether the next epoch was counted from this one, and no answer has shown yet that it has that number."""
     if modern.by_records:
         return False
-    return any(one.epoch_before == bump.epoch and one.cause.certainty == "inferred" for one in modern.bumps)
+    return any(one.epoch_before == bump.epoch and certainty_of(one.cause.doubts) == "inferred" for one in modern.bumps)
 
 
 def _may_be_explained(group: Group, bump: Bump, at: float) -> bool:
@@ -228,7 +228,7 @@ def _may_be_explained(group: Group, bump: Bump, at: float) -> bool:
 
 def _may_have_left(over: Ended) -> bool:
     """Whether a record says that a member is gone, and no more than silence why."""
-    return over.cause == "unknown" or (over.cause == "session_expired" and over.certainty != "exact")
+    return over.cause == "unknown" or (over.cause == "session_expired" and over.doubts != SURE)
 
 
 def _is_awaited(group: Group, modern: ModernGroup, bump: Bump) -> bool:
@@ -237,21 +237,21 @@ def _is_awaited(group: Group, modern: ModernGroup, bump: Bump) -> bool:
     return any(is_waited_for(member, bump.epoch) for member in group.members.values())
 
 
-def certainty_of(group: Group, bump: Bump) -> Certainty:
-    """How sure a rebalance is as a whole: its begin, and its end if it has one. Where answers alone are counted,
-    members of the classic protocol make epochs that none of them shows."""
+def doubts_of(group: Group, bump: Bump) -> Doubts:
+    """What is in doubt about a rebalance as a whole: its begin, and its end if it has one. Where answers alone are
+    counted, members of the classic protocol make epochs that none of them shows."""
     if group.modern is not None and group.modern.mixed and not group.modern.by_records:
-        return weaker(bump.cause.certainty, "provisional")
+        return bump.cause.doubts | Doubt.EPOCH_UNSURE
     if bump.completed_at_ms >= 0 and not (group.membership_complete or bump.members_before >= 0):
-        return weaker(bump.cause.certainty, "inferred")
-    return bump.cause.certainty
+        return bump.cause.doubts | Doubt.THERE_BEFORE
+    return bump.cause.doubts
 
 
 def _tell(facts: Facts, group: Group, bump: Bump, *, over: bool = False, withdrawn: bool = False) -> None:
     bump.row_known = facts.known_at_ms(group, bump.row_known)
     bump.target_told = bump.computed_at_ms >= 0
     cause = unasked.cause_of(facts, group, bump)
-    certainty = certainty_of(group, bump) if cause is bump.cause else "provisional"
+    doubts = doubts_of(group, bump) if cause is bump.cause else Doubt.BY_ELIMINATION
     facts.rows["rebalances"].append(
         epoch_row(
             facts.settings.cluster_id,
@@ -259,7 +259,7 @@ def _tell(facts: Facts, group: Group, bump: Bump, *, over: bool = False, withdra
             bump,
             cause,
             bump.row_known,
-            certainty,
+            doubts,
             facts.settings.straggler_ms,
             over,
             withdrawn,
@@ -312,23 +312,23 @@ def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, i
     modern = group.modern
     for bump in modern.bumps if modern is not None and not modern.by_records else ():
         if _may_have_come_after(cause, bump.cause):
-            explain(facts, group, bump, replace(bump.cause, certainty=weaker(bump.cause.certainty, "provisional")))
+            explain(facts, group, bump, replace(bump.cause, doubts=bump.cause.doubts | Doubt.EPOCH_UNSURE))
     if modern is None or not in_order:
         raised(facts, group, group.generation + 1, cause, members_before)
         return
     counted = [] if modern.by_records else list(modern.bumps)
     for bump in counted:
         if _ended_together(bump.cause, cause) or _may_have_come_after(bump.cause, cause):
-            cause.certainty = weaker(cause.certainty, "provisional")
-            explain(facts, group, bump, replace(bump.cause, certainty=weaker(bump.cause.certainty, "provisional")))
+            cause.doubts = cause.doubts | Doubt.TIMERS_TIED
+            explain(facts, group, bump, replace(bump.cause, doubts=bump.cause.doubts | Doubt.TIMERS_TIED))
     later = [bump for bump in counted if bump.cause.at > cause.at + STAMP_MS]
     after = (one.modern for one in group.members.values() if one.modern is not None)
     if any(own.reached_at_ms > cause.at + STAMP_MS and own.epoch >= group.generation for own in after):
-        cause.certainty = weaker(cause.certainty, "provisional")
+        cause.doubts = cause.doubts | Doubt.EPOCH_UNSURE
     causes = [cause, *(bump.cause for bump in later)]
     if later and later[0].cause.at - cause.at <= LATE_MS:  # the timer may have been as late
         unsure = sum(bump.cause.at - cause.at <= LATE_MS for bump in later) + 1
-        causes[:unsure] = [replace(why, certainty=weaker(why.certainty, "provisional")) for why in causes[:unsure]]
+        causes[:unsure] = [replace(why, doubts=why.doubts | Doubt.TIMER_MAY_BE_LATE) for why in causes[:unsure]]
     for bump, why in zip(later, causes, strict=False):
         explain(facts, group, bump, why)
     raised(facts, group, group.generation + 1, causes[-1], members_before)
@@ -342,7 +342,7 @@ def _ended_together(one: Cause, other: Cause) -> bool:
 def _may_have_come_after(known: Cause, cause: Cause) -> bool:
     """Whether what is known within bounds only, and is counted, may have come after something of which the instant is
     known."""
-    return known.certainty == "unknown" and known.by is not None and known.at <= cause.at < known.by
+    return certainty_of(known.doubts) == "unknown" and known.by is not None and known.at <= cause.at < known.by
 
 
 def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:
@@ -357,8 +357,8 @@ def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:
             modern.bumps.remove(bump)
             if bump.row_known >= 0:
                 _tell(facts, group, bump, withdrawn=True)
-        elif bump.cause.certainty == "inferred" and bump not in sure:
-            explain(facts, group, bump, replace(bump.cause, certainty="provisional"))
+        elif certainty_of(bump.cause.doubts) == "inferred" and bump not in sure:
+            explain(facts, group, bump, replace(bump.cause, doubts=Doubt.EPOCH_UNSURE))
     group.generation = min(group.generation, epoch)
 
 
@@ -385,47 +385,51 @@ def counted(group: Group) -> list[Bump]:
     found = []
     for bump in bumps:
         last = before.get(bump.epoch_before)
-        shown = last is None or last.cause.certainty == "exact" or 0 <= last.computed_at_ms <= bump.started_at_ms
-        if shown and bump.cause.certainty == "inferred" and bump.cause.member_id in group.ended:
+        shown = last is None or last.cause.doubts == SURE or 0 <= last.computed_at_ms <= bump.started_at_ms
+        if shown and certainty_of(bump.cause.doubts) == "inferred" and bump.cause.member_id in group.ended:
             found.append(bump)
     return found
 
 
-def state_of(group: Group, at: float) -> tuple[ModernState, Certainty]:
+def state_of(group: Group, at: float) -> tuple[ModernState, Doubts]:
     """State of the group at an instant by what is held, and how sure that is: an end may be shown by who has joined
     since. Source: `ConsumerGroup.maybeUpdateGroupState` and its like."""
     modern = group.modern
     if modern is None:
-        return ModernState.UNKNOWN, "unknown"
-    sure: Certainty = "exact" if modern.by_records and group.membership_complete else "inferred"
+        return ModernState.UNKNOWN, Doubt.NOT_SEEN
+    doubts: Doubts = SURE if modern.by_records and group.membership_complete else Doubt.SEEN_LATER
     here = groups.present(group)
     if here and not modern.by_records and all(member.joined_at_ms > at + CLASSES_WITHIN_MS for member in here):
-        return ModernState.EMPTY, "provisional"  # the end may have come after they did
+        return ModernState.EMPTY, Doubt.TIMER_MAY_BE_LATE  # the end may have come after they did
     if not here:
-        return (ModernState.EMPTY, sure) if group.membership_complete else (ModernState.UNKNOWN, "unknown")
+        return (ModernState.EMPTY, doubts) if group.membership_complete else (ModernState.UNKNOWN, Doubt.NOT_SEEN)
     if modern.protocol == "share":
-        return ModernState.STABLE, "exact"
+        return ModernState.STABLE, SURE
     if group.generation < 0:
-        return ModernState.UNKNOWN, "unknown"
+        return ModernState.UNKNOWN, Doubt.NOT_SEEN
     # The record of a target comes after that of its epoch: it would have been read.
     has_none = modern.assignment_epoch < 0 and modern.by_records and modern.epoch_sure
     if modern.assignment_epoch < 0 and not has_none:
-        sure = "provisional"  # whether there is a target for the epoch is not known
+        doubts = Doubt.EPOCH_UNSURE  # whether there is a target for the epoch is not known
     if has_none or group.generation > modern.assignment_epoch >= 0:
         # A streams group may be not ready instead, if its topology is not valid: nothing that is read shows that.
-        return ModernState.ASSIGNING, "inferred" if modern.protocol == "streams" else sure
+        return ModernState.ASSIGNING, Doubt.NOT_READY_UNSEEN if modern.protocol == "streams" else doubts
     if not _is_settled(group, modern):
-        return ModernState.RECONCILING, sure
+        return ModernState.RECONCILING, doubts
     if modern.protocol == "streams":
         # One whose topics are missing is not ready instead, and nobody has a task then.
         if group.broker and not any(one.modern and one.modern.assigned for one in groups.present(group)):
-            return ModernState.UNKNOWN, "unknown"
+            return ModernState.UNKNOWN, Doubt.NOT_SEEN
         if group.generation <= 1 and not _was_heard_again(group):
             # Only 4.1 has an epoch 1, and there a group is not ready before its second heartbeat.
-            return (ModernState.NOT_READY, "inferred") if modern.by_records else (ModernState.UNKNOWN, "unknown")
-        sure = weaker(sure, "inferred")
+            return (
+                (ModernState.NOT_READY, Doubt.NOT_READY_UNSEEN)
+                if modern.by_records
+                else (ModernState.UNKNOWN, Doubt.NOT_SEEN)
+            )
+        doubts = doubts | Doubt.NOT_READY_UNSEEN
     shown = modern.by_records or (owners.are_known(group) and not modern.unowned)  # else somebody may wait, unseen
-    return ModernState.STABLE, sure if shown else "provisional"
+    return ModernState.STABLE, doubts if shown else Doubt.MAY_WAIT_UNSEEN
 
 
 def _was_heard_again(group: Group) -> bool:
@@ -475,16 +479,16 @@ def _may_be_classic(group: Group, at: float) -> bool:
 
 def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | None = None) -> None:
     """The state of the group follows from what is held now; say so if it is another one, since `at` or up to `by`."""
-    state, sure = state_of(group, at)
+    state, doubts = state_of(group, at)
     if state == group.state:
         return
     if group.modern is not None and _may_have_changed(group, group.modern, at if by is None else max(at, by)):
-        sure = weaker(sure, "provisional")
+        doubts = doubts | Doubt.EPOCH_UNSURE
     if state == ModernState.ASSIGNING and _may_be_classic(group, at):
-        sure = weaker(sure, "provisional")
+        doubts = doubts | Doubt.MAY_BE_CLASSIC
     if state == ModernState.STABLE:
         if by is None:  # the last of them need not be the one whose answer is read last
             came = (one.modern.reached_at_ms for one in groups.present(group) if one.modern is not None)
             at = max(at, *came, at)
         group.stable_at_ms = at
-    facts.move(group, at, state, cause, sure, by)
+    facts.move(group, at, state, cause, doubts, by)

@@ -11,7 +11,7 @@ from math import inf
 
 from msgspec.structs import replace
 
-from kardia.certainty import Certainty, stands, weaker
+from kardia.doubts import SURE, Doubt, Doubts, certainty_of, stands
 from kardia.kafka.releases import version_of
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
@@ -46,18 +46,18 @@ def on_gone(facts: Facts, group: Group, member_id: str, at: float) -> None:
         _end_by_timer(facts, group, member, at)
         return
     since = max(member.last_heard_at_ms, member.joined_at_ms)
-    ends.remove_counted(facts, group, member, min(since, at), "unknown", "", "unknown", at)
+    ends.remove_counted(facts, group, member, min(since, at), "unknown", "", Doubt.NOT_SEEN, at)
 
 
 def on_alive(facts: Facts, group: Group, member_id: str, at: float, *, renewed: bool = False) -> None:
     """The coordinator had a member at an instant, by what it answered: whose silence was taken for an end up to then,
     or, as that renewed its session, for one after it, is a member still."""
     over = group.ended.get(member_id)
-    if over is None or over.told or over.certainty == "exact" or group.modern is None:
+    if over is None or over.told or over.doubts == SURE or group.modern is None:
         return
     if over.cause not in LEAVE_CAUSES and (renewed or over.ended_at_ms <= at):
         facts.divergences += 1
-        ends.back(facts, group, over, at, "provisional")
+        ends.back(facts, group, over, at, Doubt.RENEWAL_UNSURE)
 
 
 def _end_by_timer(facts: Facts, group: Group, member: Member, by: float) -> None:
@@ -76,22 +76,26 @@ def _end_one(facts: Facts, group: Group, member: Member, by: float, *, tied: boo
     """One of them. `tied`: another one was due in the same moment, so that their order is not known."""
     due, modern, own = ends.timers(group, member), group.modern, groups.own_of(member)
     first = due[0]
-    sure: Certainty = "provisional" if tied else "exact"
+    doubts: Doubts = Doubt.TIMERS_TIED if tied else SURE
     if len(due) > 1 and due[1].at_ms - first.at_ms <= ends.NEAR_MS:
-        sure = "provisional"
+        doubts |= Doubt.TIMERS_TIED
     elif modern is not None and first.cause == "session_expired":
-        sure = weaker(sure, "exact" if own.classic else modern.session_sure)
-    if 0 <= member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen:
-        sure = "provisional"
-    if first.cause != "session_expired" and first.at_ms - member.rebalance_ms <= max(group.unsure_to, group.gap_at_ms):
-        sure = "provisional"
+        doubts |= SURE if own.classic else modern.session_doubts
+    if 0 <= member.session_renewed_at_ms <= group.unsure_to:
+        doubts |= Doubt.LOAD_UNSEEN
+    if member.renewed_unseen:
+        doubts |= Doubt.RENEWAL_UNSURE
+    if first.cause != "session_expired" and first.at_ms - member.rebalance_ms <= group.unsure_to:
+        doubts |= Doubt.LOAD_UNSEEN
+    if first.cause != "session_expired" and first.at_ms - member.rebalance_ms <= group.gap_at_ms:
+        doubts |= Doubt.LINES_LOST
     if ends.may_have_run_out(group, member, first.at_ms):
-        sure = "provisional"
+        doubts |= Doubt.TIMER_PASSED_UNSEEN
     if modern is not None and modern.may_hold_back(own, member.session_renewed_at_ms):
-        sure = "provisional"
+        doubts |= Doubt.TIMER_PASSED_UNSEEN
     if facts.is_broken(group.broker, member.session_renewed_at_ms, first.at_ms):
-        sure = "provisional"
-    ends.remove_counted(facts, group, member, min(first.at_ms, by), first.cause, "", sure, by)
+        doubts |= Doubt.BROKER_SILENT
+    ends.remove_counted(facts, group, member, min(first.at_ms, by), first.cause, "", doubts, by)
 
 
 def expire_due(facts: Facts, group: Group, epoch: int, at: float) -> None:
@@ -112,12 +116,12 @@ def hidden(facts: Facts, group: Group, epoch: int, at: float, by: float | None =
     expire_due(facts, group, epoch, at)
     if epoch > group.generation:
         since = _not_before(facts, group)
-        sure: Certainty = "inferred" if since >= 0 else "unknown"
+        doubts: Doubts = Doubt.SEEN_LATER if since >= 0 else Doubt.NOT_SEEN
         for bump in list(modern.bumps):  # what was counted since then may have come after what was not seen
-            if since <= bump.cause.at < at and bump.epoch < epoch and stands(bump.cause.certainty):
-                epochs.explain(facts, group, bump, replace(bump.cause, certainty="provisional"))
+            if since <= bump.cause.at < at and bump.epoch < epoch and stands(bump.cause.doubts):
+                epochs.explain(facts, group, bump, replace(bump.cause, doubts=Doubt.EPOCH_UNSURE))
         since = min(since, at) if since >= 0 else at
-        why = Cause(since, "unknown", certainty=sure, by=at if by is None else max(at, by))
+        why = Cause(since, "unknown", doubts=doubts, by=at if by is None else max(at, by))
         new = epochs.raised(facts, group, epoch, why, len(groups.present(group)), shown=True)
         if new is not None:
             new.spare = new.epoch - new.epoch_before - 1
@@ -151,11 +155,11 @@ def on_epoch_shown(facts: Facts, group: Group, epoch: int, at: float) -> None:
     sure, so is the number of its epoch."""
     for bump in epochs.counted(group):
         over = group.ended.get(bump.cause.member_id)
-        if bump.epoch <= epoch and over is not None and over.certainty == "exact" and bump.started_at_ms <= at:
-            epochs.explain(facts, group, bump, replace(bump.cause, certainty="exact", by=over.by))
+        if bump.epoch <= epoch and over is not None and over.doubts == SURE and bump.started_at_ms <= at:
+            epochs.explain(facts, group, bump, replace(bump.cause, doubts=SURE, by=over.by))
     for over in list(group.ended.values()):
         if (
-            over.certainty in ("inferred", "provisional")
+            certainty_of(over.doubts) in ("inferred", "provisional")
             and over.by == NEVER
             and not over.told
             and over.ended_at_ms <= at
@@ -182,7 +186,7 @@ def on_lower_epoch(facts: Facts, group: Group, epoch: int, at: float) -> None:
     epoch = max(epoch, *(groups.own_of(one).epoch for one in groups.present(group)), -1)
     for bump in reversed(list(modern.bumps)):
         over = group.ended.get(bump.cause.member_id)
-        if bump.epoch <= epoch or over is None or over.told or over.certainty == "exact":
+        if bump.epoch <= epoch or over is None or over.told or over.doubts == SURE:
             break
         if at < max(bump.started_at_ms, over.ended_at_ms) + CONTRADICTED_AFTER_MS:
             break
@@ -192,7 +196,7 @@ def on_lower_epoch(facts: Facts, group: Group, epoch: int, at: float) -> None:
         # in doubt may have been gone before. An answer may have an older target for as long as is configured.
         doubted = _has_rivals(group, over) or over.member.is_unsure(over.member.session_renewed_at_ms)
         doubted = doubted or not has_targets_at_once(facts)
-        ends.back(facts, group, over, at, "provisional" if doubted else "inferred")
+        ends.back(facts, group, over, at, Doubt.RENEWAL_UNSURE if doubted else Doubt.SEEN_LATER)
     last_at = max((bump.started_at_ms for bump in modern.bumps), default=NEVER)
     if epoch < group.generation and at >= last_at + RESYNCED_AFTER_MS:
         facts.divergences += 1
@@ -203,7 +207,7 @@ def _has_rivals(group: Group, over: Ended) -> bool:
     """Whether silence alone has ended somebody else since a member was last heard."""
     since = over.member.last_heard_at_ms
     others = (one for one in group.ended.values() if one is not over and one.ended_at_ms >= since)
-    return any(not one.told and one.certainty != "exact" and one.cause not in LEAVE_CAUSES for one in others)
+    return any(not one.told and one.doubts != SURE and one.cause not in LEAVE_CAUSES for one in others)
 
 
 def on_taken(
@@ -277,18 +281,18 @@ def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
     if open_bumps:
         first = open_bumps[0].cause
         since, by = first.at, at if first.by is None or len(open_bumps) > 1 else first.by
-        if first.certainty == "unknown":
+        if certainty_of(first.doubts) == "unknown":
             since = renewed_at  # from when on it may have begun was not shown
     elif began:
         since = renewed_at  # one of them is its end, and something else is taken for the cause
     is_its_own = _is_of_its_end(group, renewed_at, began, open_bumps, since, by)
     since = max(renewed_at, since)
     cause = "session_expired" if owner.modern.revoke_since_at_ms < 0 else "unknown"
-    sure: Certainty = "unknown" if cause == "unknown" else "inferred" if is_its_own else "provisional"
+    doubts: Doubts = Doubt.NOT_SEEN if cause == "unknown" else Doubt.SEEN_LATER if is_its_own else Doubt.BY_ELIMINATION
     if (
         facts.is_broken(group.broker, owner.session_renewed_at_ms, at)
         or since <= group.unsure_to
         or owner.renewed_unseen
     ):
-        sure = weaker(sure, "provisional")  # the line in which it gave them up may be lost with its broker
-    ends.remove_counted(facts, group, owner, since, cause, "", sure, max(by, since))
+        doubts = doubts | Doubt.BROKER_SILENT  # the line in which it gave them up may be lost with its broker
+    ends.remove_counted(facts, group, owner, since, cause, "", doubts, max(by, since))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubts
 from kardia.kafka.states import MemberState
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import session_length
@@ -112,7 +112,7 @@ def went_away(
         return
     own.away_since_at_ms = at
     own.revoke_since_at_ms = NEVER
-    facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_left", "exact", by)
+    facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_left", SURE, by)
 
 
 def came_back(
@@ -121,7 +121,7 @@ def came_back(
     member: Member,
     own: ModernMember,
     at: float,
-    certainty: Certainty = "exact",
+    doubts: Doubts = SURE,
     by: float | None = None,
 ) -> None:
     """A static member that had left for a moment is back under the same id, since `at` or up to `by`."""
@@ -129,7 +129,7 @@ def came_back(
         return
     own.away_since_at_ms = NEVER
     own.state = MemberState.UNKNOWN
-    facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_returned", certainty, by)
+    facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_returned", doubts, by)
 
 
 def told(member: Member) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.states import (
     COORDINATOR_MOVED,
@@ -108,7 +108,7 @@ def _not_stored(facts: Facts, group: Group, event: Event) -> None:
     if modern is None or (epoch < 0 and event.member_id not in group.members):
         return
     if epoch == groups.LEAVES:
-        _left(facts, group, event, "inferred")
+        _left(facts, group, event, Doubt.BY_RULE)
     elif epoch == groups.AWAY:
         _went_away(facts, group, event)
     elif epoch == groups.JOINS and event.member_id not in group.members:
@@ -124,7 +124,7 @@ def _tell_upgrade_refused(facts: Facts, group: Group, event: Event) -> None:
         return
     group.upgrade_refused = event.member_id
     at, by = took_effect(event, facts.coordinator)
-    facts.emit_transition(group, at, event.member_id, "Absent", "Absent", cause, "exact", by)
+    facts.emit_transition(group, at, event.member_id, "Absent", "Absent", cause, SURE, by)
 
 
 def _tell_fenced(facts: Facts, group: Group, event: Event) -> None:
@@ -141,7 +141,7 @@ def _tell_fenced(facts: Facts, group: Group, event: Event) -> None:
         known.refusals += 1
         word = "Member" if member is not None else "Absent"
         at, by = took_effect(event, facts.coordinator)
-        facts.emit_transition(group, at, event.member_id, word, word, "fenced", "exact", by)
+        facts.emit_transition(group, at, event.member_id, word, word, "fenced", SURE, by)
 
 
 def _tell_refused(facts: Facts, group: Group, event: Event) -> None:
@@ -152,16 +152,16 @@ def _tell_refused(facts: Facts, group: Group, event: Event) -> None:
     at, by = took_effect(event, facts.coordinator)
     if owner.refusals < REFUSALS_MAX:
         owner.refusals += 1
-        facts.emit_transition(group, at, owner.member_id, "Member", "Member", "static_id_asked_for", "exact", by)
+        facts.emit_transition(group, at, owner.member_id, "Member", "Member", "static_id_asked_for", SURE, by)
     if owner.modern.refused != event.member_id:
         owner.modern.refused = event.member_id
-        facts.emit_transition(group, at, event.member_id, "Absent", "Absent", "instance_id_in_use", "exact", by)
+        facts.emit_transition(group, at, event.member_id, "Absent", "Absent", "instance_id_in_use", SURE, by)
 
 
 # --- leaves
 
 
-def _left(facts: Facts, group: Group, event: Event, at_most: Certainty = "exact") -> None:
+def _left(facts: Facts, group: Group, event: Event, at_most: Doubts = SURE) -> None:
     """A member left; a record may have said so before, without the reason. `at_most`: how sure it is that it did."""
     member = group.members.get(event.member_id)
     modern = group.modern
@@ -170,23 +170,23 @@ def _left(facts: Facts, group: Group, event: Event, at_most: Certainty = "exact"
         why = leaves.why_left(facts, group, over.member, event)
         if over.cause == "unknown":
             ends.by_request(facts, group, over, event, *why)
-        elif modern is not None and over.cause == "session_expired" and over.certainty != "exact" and over.told:
+        elif modern is not None and over.cause == "session_expired" and over.doubts != SURE and over.told:
             ends.was_a_leave(facts, group, over, event, *why)
         return
     if modern is None:  # its leave may have made the group a classic one
         return
     if member is None:
         member = _notice(facts, group, modern, event, groups.LEAVES)
-    cause, sure = leaves.why_left(facts, group, member, event)
-    sure = weaker(sure, at_most)
+    cause, doubts = leaves.why_left(facts, group, member, event)
+    doubts = doubts | at_most
     at, by = took_effect(event, facts.coordinator)
     stamp = groups.own_of(member).gone_at_ms
     if stamp >= 0:
         # A first operation loads classes before its record has its time stamp, and a busy broker may stand still.
         slow = by is not None and at + AT_ONCE_MS < stamp <= min(by, at + epochs.CLASSES_WITHIN_MS)
-        removed.finish(facts, group, member, cause, "", sure, at if slow else NEVER)
+        removed.finish(facts, group, member, cause, "", doubts, at if slow else NEVER)
     else:
-        ends.remove_counted(facts, group, member, at, cause, "", sure, by, told=True)
+        ends.remove_counted(facts, group, member, at, cause, "", doubts, by, told=True)
 
 
 def _went_away(facts: Facts, group: Group, event: Event) -> None:
@@ -223,7 +223,7 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     if group.modern is None and group.state == GroupState.PREPARING and not group.members and epoch == groups.JOINS:
         emptied.become_empty_before_join(facts, group, at)
     if epoch == groups.JOINS:
-        conversions.upgrade_empty(facts, group, protocol, at, "inferred", by)
+        conversions.upgrade_empty(facts, group, protocol, at, Doubt.SEEN_LATER, by)
     modern = groups.enter(facts, group, protocol, at)
     member = known = group.members.get(event.member_id)
     if epoch == groups.JOINS:
@@ -238,11 +238,11 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     is_changed = subscriptions.changes(modern, own, event)
     _learn(facts, group, member, own, event)
     who_broke.heard(member, event)
-    stayed: Certainty = "exact"
+    stayed: Doubts = SURE
     if epoch == groups.JOINS and member is not known:
-        stayed = joining.replaced_sure(group, member)
+        stayed = joining.doubts_of_replaced(group, member)
     elif epoch == groups.JOINS:
-        stayed = joining.stayed_sure(facts, group, member, answered, at)
+        stayed = joining.doubts_of_stay(facts, group, member, answered, at)
         if own.away_since_at_ms >= 0:
             groups.came_back(facts, group, member, own, at, stayed, by)
     if by is not None and not modern.by_records:
@@ -318,7 +318,7 @@ def _learn(facts: Facts, group: Group, member: Member, own: ModernMember, event:
     if int(detail.get("interval_ms", 0)) > 0:
         own.interval_ms = int(detail["interval_ms"])
     if member.row_known < 0 or before != groups.told(member):
-        facts.emit_member(group, member, member.joined_at_ms, "exact" if member.seen_joining else "inferred")
+        facts.emit_member(group, member, member.joined_at_ms, SURE if member.seen_joining else Doubt.THERE_BEFORE)
 
 
 def _notice(facts: Facts, group: Group, modern: ModernGroup, event: Event, answered: int) -> Member:
@@ -334,7 +334,7 @@ def _notice(facts: Facts, group: Group, modern: ModernGroup, event: Event, answe
     member = groups.add(
         facts, group, event.member_id, at, event.group_instance_id, event.client_id, event.client_host, is_new=False
     )
-    facts.emit_transition(group, at, member.member_id, "Absent", "Member", "first seen", "inferred")
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", "first seen", Doubt.THERE_BEFORE)
     if group.generation < 0 <= answered:
         group.generation = answered
     epochs.target_shown(group, answered, at)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS, took_effect
@@ -58,13 +58,13 @@ def joined(
         evidence.hidden(facts, group, answered - makes_one, at, by)
     cause = "static_replaced" if replaces else "member_joined"
     if old is not None and old.member_id in group.members:
-        sure = ends.seat_sure(group, old, at) if replaces else "provisional"
+        doubts = ends.seat_doubts(group, old, at) if replaces else Doubt.BY_ELIMINATION
         if not replaces and _ran_out(group, old, at):
             evidence.on_gone(facts, group, old.member_id, at)
         elif not replaces and not modern.by_records:
             evidence.end_within(facts, group, old, at)
         if old.member_id in group.members:
-            ends.remove(facts, group, old, at, "static_replaced", "", sure, by, told=replaces)
+            ends.remove(facts, group, old, at, "static_replaced", "", doubts, by, told=replaces)
     members_before = len(groups.present(group))
     member = groups.add(
         facts, group, event.member_id, at, event.group_instance_id, event.client_id, event.client_host, is_new=True
@@ -72,7 +72,7 @@ def joined(
     member.seen_joining, member.joined_by = True, by
     if old is not None and replaces:
         groups.inherit(old, member)
-    facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact", by)
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, SURE, by)
     if group.modern is not None and group.modern.mixed and not modern.by_records:
         _doubt_classic(facts, group, member, at)
     is_counted = not (replaces or modern.by_records or by_regex(event))
@@ -97,8 +97,8 @@ def joined_unstored(facts: Facts, group: Group, modern: ModernGroup, event: Even
     member = groups.add(facts, group, *named, is_new=True)
     member.seen_joining = True
     session_length.arm(group, member)
-    facts.emit_transition(group, at, member.member_id, "Absent", "Member", "member_joined", "inferred")
-    facts.emit_member(group, member, at, "inferred")
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", "member_joined", Doubt.BY_RULE)
+    facts.emit_member(group, member, at, Doubt.BY_RULE)
     facts.watch(group, member)
     _count_unstored(facts, group, member, members_before)
 
@@ -106,12 +106,12 @@ def joined_unstored(facts: Facts, group: Group, modern: ModernGroup, event: Even
 def _count_unstored(facts: Facts, group: Group, member: Member, members_before: int) -> None:
     """A join made an epoch before it was answered: the one that answers have shown since, if nothing explains it."""
     why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id)
-    why.certainty = "inferred"
+    why.doubts = Doubt.EPOCH_COUNTED
     shown = [
         bump for bump in epochs.unexplained(group) if not bump.cause.member_id and ends.fits(bump.cause, why.at, None)
     ]
     if len(shown) > 1:
-        why.certainty = "provisional"
+        why.doubts = Doubt.EPOCH_UNSURE
     if shown:
         epochs.explain(facts, group, shown[0], why)
     else:
@@ -136,27 +136,27 @@ def _came_before(
     if not member.joined_at_ms < last.cause.at <= event.decided_at_ms or last.epoch < group.generation:
         return False
     if left_first and not evidence.has_targets_at_once(facts):  # the answer may have an older target
-        epochs.explain(facts, group, last, replace(last.cause, certainty=weaker(last.cause.certainty, "provisional")))
+        epochs.explain(facts, group, last, replace(last.cause, doubts=last.cause.doubts | Doubt.TARGET_MAY_BE_OLDER))
         return False
     in_doubt_to = member.joined_at_ms + epochs.STAMP_MS if by is None else by
     if last.cause.at <= in_doubt_to and answered > last.epoch:
         member.joined_at_ms = last.cause.at  # its request took longer, and its answer has the later epoch
         return False
     why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id, by=by)
-    why.certainty = _doubt_order(facts, group, last, event, member)
+    why.doubts = _doubt_order(facts, group, last, event, member)
     # While the first assignment of a streams group is delayed answers have the epoch from before every join.
     epochs.begin_before(facts, group, last, why, 0 if _is_delayed(event) else answered)
     return True
 
 
-def _doubt_order(facts: Facts, group: Group, last: Bump, event: Event, member: Member) -> Certainty:
+def _doubt_order(facts: Facts, group: Group, last: Bump, event: Event, member: Member) -> Doubts:
     """How sure it is which of two that joined was the first: within an instant the epochs of their answers show it,
     where each has its own. If they do not, what the other one began is said to be as unsure."""
     has_its_own = evidence.has_targets_at_once(facts) and not _is_delayed(event)
     if has_its_own or abs(last.cause.at - member.joined_at_ms) > epochs.STAMP_MS:
-        return "exact"
-    epochs.explain(facts, group, last, replace(last.cause, certainty=weaker(last.cause.certainty, "provisional")))
-    return "provisional"
+        return SURE
+    epochs.explain(facts, group, last, replace(last.cause, doubts=last.cause.doubts | Doubt.STAMPS_TIED))
+    return Doubt.STAMPS_TIED
 
 
 def _is_shown_before(
@@ -171,9 +171,9 @@ def _is_shown_before(
         last.spare -= 1
         return True
     last.completed_at_ms = NEVER  # whoever makes itself known now has yet to come to it
-    sure: Certainty = "exact" if evidence.has_targets_at_once(facts) else "provisional"
+    doubts: Doubts = SURE if evidence.has_targets_at_once(facts) else Doubt.TARGET_MAY_BE_OLDER
     id_of, name, seat = member.member_id, member.client_id, member.instance_id
-    epochs.explain(facts, group, last, Cause(member.joined_at_ms, "member_joined", id_of, name, seat, "", sure, by))
+    epochs.explain(facts, group, last, Cause(member.joined_at_ms, "member_joined", id_of, name, seat, "", doubts, by))
     return True
 
 
@@ -205,13 +205,13 @@ def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> Non
             lives.begin_in_doubt(facts, group, one, at)
 
 
-def replaced_sure(group: Group, member: Member) -> Certainty:
+def doubts_of_replaced(group: Group, member: Member) -> Doubts:
     """How sure it is that whoever a new member has replaced was one until then, if it has replaced anybody."""
     before = group.last_in_seat(member.instance_id) if member.instance_id else None
-    return before.certainty if before is not None and before.cause == "static_replaced" else "exact"
+    return before.doubts if before is not None and before.cause == "static_replaced" else SURE
 
 
-def stayed_sure(facts: Facts, group: Group, member: Member, answered: int, at: float) -> Certainty:
+def doubts_of_stay(facts: Facts, group: Group, member: Member, answered: int, at: float) -> Doubts:
     """How sure it is that a member which asks for everything again was one until then: where nothing says how long a
     session is, or since a gap, it may have ended unseen. An end would have made an epoch, which an answer shows where
     it has no older target."""
@@ -221,7 +221,7 @@ def stayed_sure(facts: Facts, group: Group, member: Member, answered: int, at: f
     none_since = answered <= group.generation and evidence.has_targets_at_once(facts)
     by_records = group.modern is not None and group.modern.by_records
     known = group.is_session_known(member) and not lost
-    return "provisional" if silent and not (by_records or known or none_since) else "exact"
+    return Doubt.TIMER_PASSED_UNSEEN if silent and not (by_records or known or none_since) else SURE
 
 
 def by_regex(event: Event) -> bool:
@@ -246,13 +246,13 @@ def _count_join(
     """A member that is new is one epoch more. What the answer has beyond that came before it, unseen; an answer with
     less has the epoch of a target that is older: one is computed once in a while (`assignment.interval.ms`)."""
     at, before = member.joined_at_ms, group.generation
-    why = Cause(at, "member_joined", member.member_id, member.client_id, member.instance_id, "", "exact", by)
+    why = Cause(at, "member_joined", member.member_id, member.client_id, member.instance_id, "", SURE, by)
     delayed = _is_delayed(event)
     if by_regex(event):
-        _count_join_by_regex(facts, group, member, answered, replace(why, certainty="inferred"))
+        _count_join_by_regex(facts, group, member, answered, replace(why, doubts=Doubt.EPOCH_COUNTED))
         return
     if before < 0:
-        why.certainty = "inferred"
+        why.doubts = Doubt.THERE_BEFORE
         first = groups.FIRST_EPOCH_MAX if delayed and group.membership_complete else answered
         epochs.raised(facts, group, first, why, members_before)
         return
@@ -267,14 +267,14 @@ def _count_join(
     may_be_older = answered > before and not at_once  # the answer may have the epoch of a target before this join
     for bump in bumps:
         if may_be_older or bump.epoch > answered:  # its number is counted, and so are those
-            why.certainty = weaker(why.certainty, bump.cause.certainty)
+            why.doubts = why.doubts | bump.cause.doubts
     unheard = not at_once and any(0 <= one.session_renewed_at_ms <= group.unsure_to for one in group.members.values())
     if unheard or (answered <= before and any(_may_be_gone(group, one, at) for one in group.members.values())):
-        why.certainty = weaker(why.certainty, "provisional")
+        why.doubts = why.doubts | Doubt.EPOCH_UNSURE
     shown = answered > before and at_once and not delayed
     last = bumps[-1] if bumps else None
     if last is not None and not shown and last.cause.trigger == "member_joined":
-        why.certainty = weaker(why.certainty, _doubt_order(facts, group, last, event, member))
+        why.doubts = why.doubts | _doubt_order(facts, group, last, event, member)
     epochs.raised(facts, group, max(before + 1, answered), why, members_before, shown=shown)
 
 

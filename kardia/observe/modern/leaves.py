@@ -8,7 +8,7 @@ LeaveGroup has no reason.
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.observe.clients import leaves
@@ -24,7 +24,7 @@ and the interval runs from the call. Seen in the simulated fleet, whose consumer
 RECONNECTED_WITHIN_MS = 10_000.0
 """So long after a broker has come back a FETCH may be sent that was made before it went, by a poll of then."""
 
-Why = tuple[str, Certainty]
+Why = tuple[str, Doubts]
 """End cause, and how sure it is."""
 
 
@@ -32,45 +32,49 @@ def why_left(facts: Facts, group: Group, member: Member | None, event: Event) ->
     """Why a member left by a heartbeat; None: nothing was seen of it before."""
     detail = event.detail or {}
     if "topics" in detail or "regex" in detail:
-        return "left", "exact"
+        return "left", SURE
     if member is None:
-        return "left", "unknown"
+        return "left", Doubt.REASON_NOT_GIVEN
     library = LIBRARIES[member.library]
     if detail.get("protocol") == "share":  # its poll interval is in no request
-        return ("poll_timeout", "inferred") if member.library == "java" else ("left", "unknown")
+        return (
+            ("poll_timeout", Doubt.REASON_CONCLUDED) if member.library == "java" else ("left", Doubt.REASON_NOT_GIVEN)
+        )
     if detail.get("protocol") == "streams":
         return _by_polls(facts, group, member, event)
     if member.library in ("java", "streams"):
         return _by_java(facts, group, member, event)
     if library.poll_interval and leaves.poll_interval_ran_out(member, event.arrived_at_ms):
-        return leaving.weakened(facts, member, leaves.Verdict("poll_timeout", "inferred"), event.arrived_at_ms)
+        return leaving.weakened(
+            facts, member, leaves.Verdict("poll_timeout", Doubt.REASON_CONCLUDED), event.arrived_at_ms
+        )
     may_have_run_out = library.gives_up and leaves.quiet_for(member, event.arrived_at_ms)
-    return "left", "unknown" if may_have_run_out else "inferred"
+    return "left", Doubt.REASON_NOT_GIVEN if may_have_run_out else Doubt.REASON_CONCLUDED
 
 
 def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     """A sign of a poll within the interval says that it closed."""
     interval_ms = member.rebalance_ms
     if interval_ms <= 0:
-        return "left", "unknown"
+        return "left", Doubt.REASON_NOT_GIVEN
     silent_ms = event.arrived_at_ms - member.last_poll_at_ms
     if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - leaves.LEAVE_DELAY_MS:
         is_sure = silent_ms + CALLED_BEFORE_MS < interval_ms - leaves.LEAVE_DELAY_MS
         back_at = max(member.last_poll_at_ms - RECONNECTED_WITHIN_MS, member.joined_at_ms)
         is_sure = is_sure and not facts.is_broken(group.broker, back_at, member.last_poll_at_ms, seen=True)
-        return "left", "exact" if is_sure else "provisional"
+        return "left", SURE if is_sure else Doubt.POLLS_UNSEEN
     # One that ran out would have shown before: it has polled since, unseen.
     blind = silent_ms > interval_ms + 2 * leaves.LEAVE_DELAY_MS
     blind = blind or facts.is_blind(member.last_poll_at_ms, event.arrived_at_ms)
     blind = blind or group.gap_at_ms >= member.last_poll_at_ms or not facts.is_alone(group, member)
     blind = blind or group.unsure_to >= member.last_poll_at_ms  # a broker that died took the lines of later ones along
-    return "poll_timeout", "provisional" if blind or member.last_poll_at_ms < 0 else "inferred"
+    return "poll_timeout", Doubt.POLLS_UNSEEN if blind or member.last_poll_at_ms < 0 else Doubt.REASON_CONCLUDED
 
 
 def _by_polls(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     """Kafka Streams sends the same in both cases: only what was seen of its polls tells them apart."""
     if member.rebalance_ms <= 0 or member.last_poll_at_ms < 0:
-        return "left", "unknown"
+        return "left", Doubt.REASON_NOT_GIVEN
     return _by_java(facts, group, member, event)
 
 

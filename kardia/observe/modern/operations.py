@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
@@ -212,10 +212,10 @@ class _Operation:
         asked = {answer.member_id, (answer.detail or {}).get("assigned_member_id", "")} - {""}
         return any(one.member_id in asked for one in own)
 
-    def _first_sure(self) -> Certainty:
+    def _first_doubts(self) -> Doubts:
         """How sure the instant of a first operation is: records alone do not show how long before them it began."""
         shown = self._stamps or self._facts.reads_requests(self._group.broker, self._at)
-        return "exact" if shown else "inferred"
+        return SURE if shown else Doubt.SEEN_LATER
 
     def understand(self) -> None:
         """Say what happened."""
@@ -253,7 +253,9 @@ class _Operation:
             gone_now = list(self._gone.values())
             known = {member.member_id: self._why_gone(member) for member in gone_now}
             for member in [one for one in group.members.values() if groups.is_gone(one)]:
-                removed.finish(facts, group, member, "unknown", "", "unknown")  # a classic group has no such members
+                removed.finish(
+                    facts, group, member, "unknown", "", Doubt.NOT_SEEN
+                )  # a classic group has no such members
             conversions.downgrade(facts, group, classic[-1], self._began, self._began_by, gone_now, known, self._by)
             return
         if classic and group.members and group.modern is None:
@@ -261,16 +263,16 @@ class _Operation:
             unlisted = self._unlisted(others) - seated.keys()
             for member_id in unlisted:
                 gone.on_gone(facts, group, member_id, at)
-            conversions.upgrade(facts, group, self._began, self._first_sure(), self._began_by)
+            conversions.upgrade(facts, group, self._began, self._first_doubts(), self._began_by)
             self._converts = self._upgraded = True
             self._gone |= seated
             for member_id in unlisted & group.members.keys():
                 member = group.members[member_id]
                 heard = facts.reads_requests(group.broker, at)
                 since = at if heard else max(member.joined_at_ms, group.said.listed_at_ms)
-                ends.remove(facts, group, member, min(since, at), "unknown", "", "unknown", at, told=True)
-        sure: Certainty = "exact" if classic else "inferred"
-        conversions.upgrade_empty(facts, group, protocol, self._began, sure, self._began_by)
+                ends.remove(facts, group, member, min(since, at), "unknown", "", Doubt.NOT_SEEN, at, told=True)
+        doubts: Doubts = SURE if classic else Doubt.SEEN_LATER
+        conversions.upgrade_empty(facts, group, protocol, self._began, doubts, self._began_by)
         modern = groups.enter(facts, group, protocol, at)
         modern.by_records, modern.record_at_ms = True, at
         for event in others:
@@ -369,7 +371,7 @@ class _Operation:
         if member.library == "unknown":
             member.library = recognise_modern(member.software, member.client_id)
         if member.row_known < 0 or before != groups.told(member):
-            facts.emit_member(group, member, member.joined_at_ms, "exact")
+            facts.emit_member(group, member, member.joined_at_ms, SURE)
 
     def _new_member(self, event: Event) -> Member:
         """A member that was not there: somebody who joined, or a static one in the place of another."""
@@ -378,14 +380,14 @@ class _Operation:
         old = next((one for one in self._gone.values() if instance and one.instance_id == instance), None)
         # Who is named with the classic protocol as its group is converted had joined that before, unseen.
         unseen = self._upgraded and "classic_session_ms" in (event.detail or {})
-        sure: Certainty = "inferred" if unseen and old is not None else "exact"
+        doubts: Doubts = Doubt.BY_RULE if unseen and old is not None else SURE
         began, by = self._began, self._began_by
         if unseen and old is not None:
             began, by = min(max(old.last_heard_at_ms, old.joined_at_ms), at), at
         if old is not None:
             del self._gone[old.member_id]
             since, until = (began, by) if unseen else (at, None)
-            ends.remove(facts, group, old, since, "static_replaced", "", sure, until, told=True)
+            ends.remove(facts, group, old, since, "static_replaced", "", doubts, until, told=True)
         member = groups.add(
             facts, group, event.member_id, at, instance, event.client_id, event.client_host, is_new=True
         )
@@ -404,7 +406,7 @@ class _Operation:
                 self._changed.append(member)
                 self._seats_in_doubt.add(instance)
         cause = "member_joined" if old is None else "static_replaced"
-        facts.emit_transition(group, began, member.member_id, "Absent", "Member", cause, sure, by)
+        facts.emit_transition(group, began, member.member_id, "Absent", "Member", cause, doubts, by)
         return member
 
     def _on_epoch(self, event: Event, modern: ModernGroup) -> None:
@@ -431,7 +433,7 @@ class _Operation:
         cause = self._cause(epoch)
         cause.at = self._stamps.get(str(epoch), cause.at)
         if is_first:
-            cause.certainty = weaker(cause.certainty, self._first_sure())
+            cause.doubts = cause.doubts | self._first_doubts()
         epochs.raised(facts, group, epoch, cause, self._members_before, shown=True)
         if str(epoch) in self._stamps:
             modern.first = None  # no request shows its begin better
@@ -472,22 +474,22 @@ class _Operation:
         """Why the group has a new epoch; a member that is gone is judged when it is taken out."""
         at, by, group = self._began, self._began_by, self._group
         for member in self._gone.values():
-            cause, sure = self._why_gone(member)
-            return ends.cause_of(member, at, cause, "", sure, by)
+            cause, doubts = self._why_gone(member)
+            return ends.cause_of(member, at, cause, "", doubts, by)
         for some, trigger in ((self._born, "member_joined"), (self._changed, "metadata_changed")):
             for member in some:
                 id_of, name, seat = member.member_id, member.client_id, member.instance_id
-                sure = "provisional" if seat in self._seats_in_doubt else "exact"
-                return Cause(at, trigger, id_of, name, seat, "", sure, by)
+                doubts = Doubt.BY_ELIMINATION if seat in self._seats_in_doubt else SURE
+                return Cause(at, trigger, id_of, name, seat, "", doubts, by)
         resolved = self._resolved()
         if resolved is not None:
             id_of, name, seat = resolved.member_id, resolved.client_id, resolved.instance_id
-            return Cause(at, "member_joined", id_of, name, seat, "", "inferred", by)
+            return Cause(at, "member_joined", id_of, name, seat, "", Doubt.BY_RULE, by)
         left = ends.left_to_classic(group, self._at)
         if left is not None:
             return left
-        sure = "inferred" if group.generation in (-1, epoch - 1) else "provisional"
-        return Cause(at, "topic_metadata" if group.generation >= 0 else "unknown", certainty=sure)
+        doubts = Doubt.BY_RULE if group.generation in (-1, epoch - 1) else Doubt.BY_ELIMINATION
+        return Cause(at, "topic_metadata" if group.generation >= 0 else "unknown", doubts=doubts)
 
     def _resolved(self) -> Member | None:
         """Who joined by a regular expression since the last epoch, if anybody did: its join made none, and what the
@@ -498,11 +500,11 @@ class _Operation:
         by_regex = [one for one in joined if one.seen_joining and one.modern and one.modern.regex]
         return max(by_regex, key=lambda one: one.joined_at_ms, default=None)
 
-    def _why_gone(self, member: Member) -> tuple[str, Certainty]:
+    def _why_gone(self, member: Member) -> tuple[str, Doubts]:
         said = self._group.said.ends.pop(member.member_id, None)
         if said is not None and abs(said.at_ms - self._at) <= SAID_WITHIN_MS:
             if said.cause:
-                self._said[member.member_id] = said.cause, said.certainty
+                self._said[member.member_id] = said.cause, said.doubts
             if self._at - said.at_ms > AT_ONCE_MS:  # what it brought about has a sentence of its own, somewhat later
                 self._began, self._began_by = said.at_ms, self._stamps.get("downgraded")
         if member.member_id in self._leaves:
@@ -513,7 +515,7 @@ class _Operation:
         """Take out who is gone, as far as it is known why; of the others a leave may still tell."""
         facts, group, at = self._facts, self._group, self._at
         for member in list(self._gone.values()):
-            why, sure = self._why_gone(member)
+            why, doubts = self._why_gone(member)
             if why == "unknown" and group.broker:
                 own = groups.own_of(member)
                 own.gone_at_ms = at
@@ -523,10 +525,10 @@ class _Operation:
                 by_itself = member.member_id in self._said or member.member_id in self._leaves
                 by = self._began_by if member.member_id in self._leaves else None
                 ended_at_ms = self._began if by_itself else at
-                sure = "unknown" if why == "unknown" else sure
-                ends.remove(facts, group, member, ended_at_ms, why, "", sure, by, told=True)
+                doubts = Doubt.NOT_SEEN if why == "unknown" else doubts
+                ends.remove(facts, group, member, ended_at_ms, why, "", doubts, by, told=True)
                 if cause is not None and cause.member_id == member.member_id:
-                    cause.certainty = sure
+                    cause.doubts = doubts
         self._gone.clear()
 
     def _on_current(self, event: Event, modern: ModernGroup) -> None:

@@ -5,7 +5,7 @@ A record does not say why. A leave that would say it is awaited for a moment; wi
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.doubts import Doubt, Doubts
 from kardia.kafka.states import ModernState
 from kardia.lateness import BUSY_MS
 from kardia.observe.deadlines.handling import AT_ONCE_MS
@@ -32,7 +32,7 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
         return
     silent_ms = at - member.session_renewed_at_ms
     if _may_have_left(group, member, at):
-        finish(facts, group, member, "unknown", "", "unknown")
+        finish(facts, group, member, "unknown", "", Doubt.NOT_SEEN)
         return
     seen = group.broker and member.session_renewed_at_ms >= 0 and member.unknown_since_at_ms < 0 and not own.classic
     seen = seen and group.modern is not None and group.modern.session_from not in ("given", "seen")
@@ -46,11 +46,11 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
         session_length.learn(facts, group, member, at)
         due_at_ms = member.session_renewed_at_ms + group.modern.session_ms if group.modern is not None else at
         since = due_at_ms if AT_ONCE_MS < at - due_at_ms <= BUSY_MS else at
-        finish(facts, group, member, "session_expired", "", "inferred", since)
+        finish(facts, group, member, "session_expired", "", Doubt.SILENCE, since)
     elif left_none and _no_other_timer(member) and at - member.last_heard_at_ms > 2 * own.interval_ms:
-        finish(facts, group, member, "session_expired", "", "inferred")
+        finish(facts, group, member, "session_expired", "", Doubt.SILENCE)
     else:
-        finish(facts, group, member, "unknown", "", "unknown")
+        finish(facts, group, member, "unknown", "", Doubt.NOT_SEEN)
 
 
 def _may_have_left(group: Group, member: Member, at: float) -> bool:
@@ -79,7 +79,7 @@ def finish(
     member: Member,
     cause: str,
     reason: str,
-    certainty: Certainty,
+    doubts: Doubts,
     since: float = NEVER,
 ) -> None:
     """It is known why a member is gone that a record says is gone: the new group epoch was that. `since`: the earliest
@@ -89,7 +89,7 @@ def finish(
         return
     at = own.gone_at_ms
     ended_at_ms, by = (since, at) if 0 <= since < at else (at, None)
-    why = ends.remove(facts, group, member, ended_at_ms, cause, reason, certainty, by, told=True)
+    why = ends.remove(facts, group, member, ended_at_ms, cause, reason, doubts, by, told=True)
     for bump in group.modern.bumps if group.modern is not None else ():
         if bump.cause.member_id == member.member_id and bump.cause.trigger == "unknown" and bump.started_at_ms == at:
             epochs.explain(facts, group, bump, why)

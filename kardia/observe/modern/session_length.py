@@ -1,19 +1,19 @@
 """How long a session of a newer protocol is: no request and no record says it, so it is taken from what does.
 
-In this order (`state.modern.SESSION_SURE` says how sure each is): the configuration, as it was given or as the cluster
-was asked for it; the last eviction of the group itself; the settings that its broker logged when it started, which a
-configuration of the group's own overrides; evictions of other groups of its shard, as long as all agree; those of any
-group of its broker, or of all brokers alike, as who reads their logs has told (`ingest.session_lengths`). Each stands
-until somebody of the group is silent for longer and stays a member. Where nothing says it the default of brokers is
-held, as what lets a member count as overdue; it is told to nobody, and ends nobody. Sources:
-`GroupMetadataManager.consumerGroupSessionTimeoutMs`, and those of share and streams groups.
+In this order (`state.modern.SESSION_DOUBTS` says what is in doubt about each): the configuration, as it was given or as
+the cluster was asked for it; the last eviction of the group itself; the settings that its broker logged when it
+started, which a configuration of the group's own overrides; evictions of other groups of its shard, as long as all
+agree; those of any group of its broker, or of all brokers alike, as who reads their logs has told
+(`ingest.session_lengths`). Each stands until somebody of the group is silent for longer and stays a member. Where
+nothing says it the default of brokers is held, as what lets a member count as overdue; it is told to nobody, and ends
+nobody. Sources: `GroupMetadataManager.consumerGroupSessionTimeoutMs`, and those of share and streams groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kardia.certainty import Certainty
+from kardia.doubts import Doubt, Doubts
 from kardia.events import ALL_SHARDS, Event
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS
 from kardia.lateness import BUSY_MS, LATE_MS
@@ -52,12 +52,12 @@ def of_group(modern: ModernGroup) -> int:
     return modern.session_ms if modern.session_from else DEFAULT_MS
 
 
-def arm_all(facts: Facts, group: Group, certainty: Certainty = "inferred") -> None:
+def arm_all(facts: Facts, group: Group, doubts: Doubts = Doubt.SESSION_LEARNED) -> None:
     """It is known now how long the sessions are that run already, or it is not any more."""
     for member in group.members.values():
         arm(group, member)
         if member.modern is not None and not member.modern.classic:
-            facts.emit_member(group, member, member.joined_at_ms, certainty)
+            facts.emit_member(group, member, member.joined_at_ms, doubts)
             facts.say_again(group, member)
             # Of who is past it already it was not foretold.
             if member.session_prediction_at_ms >= 0 and facts.known < member.deadline and not member.is_session_assumed:
@@ -149,7 +149,9 @@ def learn(facts: Facts, group: Group, member: Member, ended_at_ms: float) -> Non
     if (modern.session_from, modern.session_ms) == ("seen", seconds_ms):
         return
     modern.session_ms, modern.session_from = seconds_ms, "seen"
-    arm_all(facts, group, "inferred" if ended_at_ms - since - seconds_ms <= NEAR_MS else "provisional")
+    arm_all(
+        facts, group, Doubt.SESSION_LEARNED if ended_at_ms - since - seconds_ms <= NEAR_MS else Doubt.SESSION_GUESSED
+    )
     _share(facts, group, modern.protocol, seconds_ms)
 
 

@@ -8,7 +8,7 @@ waiting where it cannot be seen.
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import Doubt, Doubts
 from kardia.observe.deadlines import deadlines
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs, groups
@@ -65,17 +65,21 @@ def _on_session_over(facts: Facts, group: Group, member: Member, deadline: float
         member.overdue = True
         facts.samples.note(group.group_id, member.member_id)
         return
-    sure: Certainty = weaker("inferred", loads.by_silence(facts, group, deadline))
+    doubts: Doubts = Doubt.SILENCE | loads.by_silence(facts, group, deadline)
     own = groups.own_of(member)
-    unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
-    unsure = unsure or modern.may_hold_back(own, member.session_renewed_at_ms)
-    if unsure or modern.session_from != "given":
-        sure = weaker(sure, "provisional")
+    if member.renewed_unseen:
+        doubts |= Doubt.RENEWAL_UNSURE
+    if 0 <= member.session_renewed_at_ms <= group.unsure_to:
+        doubts |= Doubt.LOAD_UNSEEN
+    if modern.may_hold_back(own, member.session_renewed_at_ms):
+        doubts |= Doubt.TIMER_PASSED_UNSEEN
+    if modern.session_from != "given":
+        doubts |= Doubt.SESSION_GUESSED
     # Of two timers that one heartbeat set, that of its partitions was set first, and fires first.
     at_once = [one for one in ends.timers(group, member) if abs(one.at_ms - deadline) < epochs.STAMP_MS]
     gave_nothing_up = any(one.cause == "rebalance_timeout" for one in at_once)
     cause = "rebalance_timeout" if gave_nothing_up else "session_expired"
-    ends.remove_counted(facts, group, member, deadline, cause, "", sure, NEVER)
+    ends.remove_counted(facts, group, member, deadline, cause, "", doubts, NEVER)
 
 
 def watch_phases(facts: Facts, group: Group, member: Member) -> None:
@@ -115,8 +119,11 @@ def on_phase_timer(facts: Facts, group: Group, member_id: str, now: float) -> No
         return
     if facts.silent_at(group.broker, first.at_ms) or group.moved_at_ms >= 0 or group.may_be_classic:
         return
-    sure: Certainty = weaker("inferred", loads.by_silence(facts, group, first.at_ms))
-    unsure = first.at_ms - member.rebalance_ms <= max(group.unsure_to, group.gap_at_ms)
-    if unsure or ends.may_have_run_out(group, member, first.at_ms):
-        sure = weaker(sure, "provisional")
-    ends.remove_counted(facts, group, member, first.at_ms, first.cause, "", sure, NEVER)
+    doubts: Doubts = Doubt.SILENCE | loads.by_silence(facts, group, first.at_ms)
+    if first.at_ms - member.rebalance_ms <= group.unsure_to:
+        doubts |= Doubt.LOAD_UNSEEN
+    if first.at_ms - member.rebalance_ms <= group.gap_at_ms:
+        doubts |= Doubt.LINES_LOST
+    if ends.may_have_run_out(group, member, first.at_ms):
+        doubts |= Doubt.TIMER_PASSED_UNSEEN
+    ends.remove_counted(facts, group, member, first.at_ms, first.cause, "", doubts, NEVER)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.observe.deadlines.handling import took_effect
 from kardia.observe.facts.facts import Facts
@@ -33,7 +33,7 @@ def changes(modern: ModernGroup, own: ModernMember, event: Event) -> bool:
 
 
 def count(
-    facts: Facts, group: Group, modern: ModernGroup, member: Member, event: Event, answered: int, stayed: Certainty
+    facts: Facts, group: Group, modern: ModernGroup, member: Member, event: Event, answered: int, stayed: Doubts
 ) -> None:
     """The change is an epoch: one that was shown already, or one more. `stayed`: how sure it is that its member had not
     ended unseen, and joins anew with these topics."""
@@ -41,13 +41,13 @@ def count(
         return
     at, by = took_effect(event, facts.coordinator)
     is_whole = group.gap_at_ms < 0 and group.unsure_to < 0  # else it may have been changed unseen before
-    sure: Certainty = weaker(stayed, "exact" if is_whole else "provisional")
+    doubts: Doubts = stayed | (SURE if is_whole else Doubt.LINES_LOST)
     id_of, name, seat = member.member_id, member.client_id, member.instance_id
-    why = Cause(at, "metadata_changed", id_of, name, seat, "", sure, by)
+    why = Cause(at, "metadata_changed", id_of, name, seat, "", doubts, by)
     shown_before = [bump for bump in epochs.unexplained(group) if ends.fits(bump.cause, at, by)]
     if shown_before:
         if len(shown_before) > 1:
-            why.certainty = "provisional"
+            why.doubts = Doubt.EPOCH_UNSURE
         epochs.explain(facts, group, shown_before[0], why)
         return
     last = modern.bumps[-1] if modern.bumps else None
@@ -58,7 +58,7 @@ def count(
         evidence.hidden(facts, group, answered - 1, at, by)
     shown = answered > group.generation
     if not shown:
-        why = replace(why, certainty=weaker(why.certainty, "inferred"))
+        why = replace(why, doubts=why.doubts | Doubt.EPOCH_COUNTED)
     epochs.raised(facts, group, group.generation + 1, why, len(groups.present(group)), shown=shown)
 
 

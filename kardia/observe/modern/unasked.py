@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kardia.doubts import Doubt
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import groups
 from kardia.observe.state.group import NEVER, Cause, Group
@@ -22,7 +23,7 @@ def cause_of(facts: Facts, group: Group, bump: Bump) -> Cause:
     cause = bump.cause
     if cause.trigger != "unknown" or not _is_of_topics(facts, group, bump):
         return cause
-    return replace(cause, trigger="topic_metadata", certainty="provisional")
+    return replace(cause, trigger="topic_metadata", doubts=Doubt.BY_ELIMINATION)
 
 
 def _is_of_topics(facts: Facts, group: Group, bump: Bump) -> bool:

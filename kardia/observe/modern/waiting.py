@@ -8,7 +8,7 @@ most. One that says only that its member lives does not wait, and none keeps a s
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode
 from kardia.observe.modern import heartbeats
@@ -41,13 +41,13 @@ def is_needed(group: Group, kind: str, member_id: str) -> bool:
     return concludes and any(event.member_id == member_id for event in group.deferred)
 
 
-def certainty_about(group: Group, member: Member) -> Certainty:
+def doubts_about(group: Group, member: Member) -> Doubts:
     """How sure anything is about a member of a group in which requests wait, or records whose operation may have more
     of them: its own, one that takes its place, or one by which it leaves, may have made it another one."""
     if any(event.member_id == member.member_id for event in group.operation):
-        return "provisional"
+        return Doubt.RECORDS_AWAITED
     for event in group.deferred:
         named = event.kind == Kind.LEAVE or event.member_id == member.member_id
         if named or (member.instance_id and event.group_instance_id == member.instance_id):
-            return "provisional"
-    return "exact"
+            return Doubt.RECORDS_AWAITED
+    return SURE

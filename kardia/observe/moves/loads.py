@@ -8,7 +8,7 @@ whoever left meanwhile is a member again, and whoever joined is none. Sources: `
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, stands
+from kardia.doubts import SURE, Doubt, Doubts, stands
 from kardia.events import Event, Kind
 from kardia.kafka.releases import version_of
 from kardia.kafka.states import GroupState
@@ -70,7 +70,7 @@ def restore(facts: Facts, group: Group, at: float) -> None:
     group.generation, group.leader, ids = group.stored
     for member in list(group.members.values()):
         if member.member_id not in ids:
-            lives.end(facts, group, member, at, "unknown", NOT_STORED, "unknown")
+            lives.end(facts, group, member, at, "unknown", NOT_STORED, Doubt.NOT_SEEN)
     for member_id in ids:
         over = group.ended.get(member_id)
         if member_id in group.members:
@@ -80,7 +80,7 @@ def restore(facts: Facts, group: Group, at: float) -> None:
         else:
             bring_back(facts, group, over, at)
     if not group.members:
-        facts.move(group, at, GroupState.EMPTY, "coordinator_loaded", "provisional")
+        facts.move(group, at, GroupState.EMPTY, "coordinator_loaded", Doubt.LOADED_AGAIN)
 
 
 def is_lost(group: Group, begin: float, end: float) -> bool:
@@ -105,10 +105,10 @@ def was_stored(group: Group, event: Event) -> bool:
 def bring_back(facts: Facts, group: Group, over: Ended, at: float) -> None:
     """A member that had ended is one again: its end was not stored. A sure end stays, and one that it asked for, and
     another life begins."""
-    if stands(over.certainty) or over.cause in LEAVE_CAUSES:
+    if stands(over.doubts) or over.cause in LEAVE_CAUSES:
         over.member.joined_at_ms = at
         over.member.row_known = -1
-    lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
+    lives.reinstate(facts, group, over, at, "coordinator_loaded", Doubt.LOADED_AGAIN)
 
 
 def bring_all_back(facts: Facts, group: Group, at: float, count: int) -> None:
@@ -126,10 +126,10 @@ def bring_all_back(facts: Facts, group: Group, at: float, count: int) -> None:
         if stored is not None:  # what was taken for the record of the group without members was not stored
             group.generation = stored.generation if stored.member_ids else stored.generation - 1
         group.deserted_at_ms = NEVER
-        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", "provisional")
+        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", Doubt.LOADED_AGAIN)
     for over in back:
-        if _may_be_none(group, over) and over.certainty != "exact":
-            lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
+        if _may_be_none(group, over) and over.doubts != SURE:
+            lives.reinstate(facts, group, over, at, "coordinator_loaded", Doubt.LOADED_AGAIN)
         else:
             bring_back(facts, group, over, at)
     group.stored = Stored(group.generation, group.leader, ids)
@@ -168,12 +168,14 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     group.unproven_at_ms = max(group.unproven_at_ms, at)
     for member_id in ids:
         over = group.ended.get(member_id)
-        if over is not None and over.certainty != "exact":
-            lives.reinstate(facts, group, over, at, "still a member", "provisional")
+        if over is not None and over.doubts != SURE:
+            lives.reinstate(facts, group, over, at, "still a member", Doubt.LOADED_AGAIN)
     group.deserted_at_ms = NEVER
     # A JoinGroup may have waited in a rebalance that it began itself.
     since = at if goes_on else min(at, event.handled_at_ms)
-    facts.move(group, since, GroupState.STABLE, "generation seen", "inferred" if goes_on else "provisional")
+    facts.move(
+        group, since, GroupState.STABLE, "generation seen", Doubt.SEEN_LATER if goes_on else Doubt.MAY_WAIT_UNSEEN
+    )
     return True
 
 
@@ -193,7 +195,7 @@ def _took_its_generation(group: Group, event: Event) -> bool:
     if group.stored is None:
         return False
     ended = (group.ended.get(member_id) for member_id in group.stored.member_ids)
-    by_silence = [over for over in ended if over is not None and over.certainty != "exact" and not over.told]
+    by_silence = [over for over in ended if over is not None and over.doubts != SURE and not over.told]
     return group.generation == group.stored.generation + 1 and len(by_silence) == len(group.stored.member_ids)
 
 
@@ -201,7 +203,7 @@ def _withdraw(facts: Facts, group: Group) -> None:
     """The rebalance with which it became Empty was none: a further row takes its row back."""
     current = group.rebalance
     if current is not None and current.row_known >= 0 and not current.leader:
-        current.cause = Cause(current.started_at_ms, "unknown", certainty="unknown")
+        current.cause = Cause(current.started_at_ms, "unknown", doubts=Doubt.NOT_SEEN)
         withdraw(facts, group, current)
 
 
@@ -212,9 +214,9 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     back = [over for over in group.ended.values() if over.ended_at_ms > since and _may_be_none(group, over)]
     heard = has_answered_since(group, at) or _is_stored_empty(group)
     for over in back:
-        if over.certainty == "exact" or (heard and stands(over.certainty)):
-            lives.correct(facts, group, over, over.ended_at_ms, over.cause, "provisional")
-    if heard or not any(over.certainty != "exact" for over in back):
+        if over.doubts == SURE or (heard and stands(over.doubts)):
+            lives.correct(facts, group, over, over.ended_at_ms, over.cause, Doubt.LOAD_UNSEEN)
+    if heard or not any(over.doubts != SURE for over in back):
         return
     facts.divergences += 1
     current = group.rebalance
@@ -225,10 +227,10 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     if group.modern is None and (group.state == GroupState.EMPTY or begun):
         drop(facts, group)
         group.deserted_at_ms = NEVER
-        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", "provisional")
+        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", Doubt.LOADED_AGAIN)
     for over in back:
-        if over.certainty != "exact":
-            lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
+        if over.doubts != SURE:
+            lives.reinstate(facts, group, over, at, "coordinator_loaded", Doubt.LOADED_AGAIN)
 
 
 def _is_stored_empty(group: Group) -> bool:
@@ -247,19 +249,21 @@ def _is_stored_without(group: Group, over: Ended) -> bool:
     return over.member.member_id not in group.stored.member_ids
 
 
-def by_silence(facts: Facts, group: Group, at: float) -> Certainty:
+def by_silence(facts: Facts, group: Group, at: float) -> Doubts:
     """How sure an end at `at` is that only silence shows: where there are several brokers, another one may have led the
     group by then, and its sessions run from a load that nobody has seen. A broker that wrote nothing from soon after
     `at` on may have died before a late timer fired."""
     longest_ms = max((member.session_ms for member in group.members.values()), default=0)
     since = at - longest_ms
-    if facts.is_broken(group.broker, since, at) or facts.may_have_restarted(group.broker, since, at):
-        return "provisional"
+    if facts.may_have_restarted(group.broker, since, at):
+        return Doubt.RESTART_UNJUDGED
+    if facts.is_broken(group.broker, since, at):
+        return Doubt.BROKER_SILENT
     if 0 <= facts.logged_to(group.broker) < at + LATE_MS:
-        return "provisional"
+        return Doubt.BROKER_SILENT
     if not facts.has_several_brokers() or (group.moved_at_ms < 0 and heard_at_ms(group) >= at):
-        return "inferred"
-    return "provisional"
+        return Doubt.SILENCE
+    return Doubt.OTHER_COORDINATOR
 
 
 def note_heard(facts: Facts, group: Group, at: float) -> None:

@@ -7,7 +7,7 @@ what shows that the broker itself was restarted (`restarts`). Source: `onGroupLo
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import CLOCKS_APART_MS, Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.facts import forgetting
@@ -72,7 +72,7 @@ def group_of(facts: Facts, event: Event) -> Group:
         group.moved_at_ms = NEVER
         note_answer(group, event)
     elif group.moved_at_ms >= 0 and event.handled_at_ms > group.moved_at_ms:
-        reload(facts, group, event.handled_at_ms, how_sure(event))
+        reload(facts, group, event.handled_at_ms, doubts_of_answer(event))
         note_answer(group, event)
     elif group.loading_since_at_ms >= 0:
         note_answer(group, event)
@@ -120,7 +120,7 @@ def _switch(facts: Facts, group: Group, event: Event) -> None:
             facts.watch(group, member)
     else:
         give_up_neighbours(facts, group, event.handled_at_ms, left)
-        reload(facts, group, event.handled_at_ms, how_sure(event))
+        reload(facts, group, event.handled_at_ms, doubts_of_answer(event))
         note_answer(group, event)
 
 
@@ -142,7 +142,7 @@ def on_load_line(facts: Facts, group: Group, at: float, count: int = -1) -> None
             if 0 <= member.session_renewed_at_ms < at:
                 _arm(facts, group, member, at)
     else:
-        reload(facts, group, at, "exact")
+        reload(facts, group, at, SURE)
 
 
 def _led_by_another(facts: Facts, group: Group, at: float) -> None:
@@ -160,20 +160,20 @@ def is_overtaken(facts: Facts, group: Group) -> bool:
     return bool(group.broker and facts.broker) and group.broker != facts.broker
 
 
-def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
+def reload(facts: Facts, group: Group, at: float, doubts: Doubts) -> None:
     """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
     group.loaded_at_ms = at
     group.moved_at_ms = NEVER
     if group.modern is not None:
-        _reload_epochs(facts, group, at, certainty)
+        _reload_epochs(facts, group, at, doubts)
         return
     loads.restore(facts, group, at)
     if group.rebalance is not None and (not group.rebalance.settled or group.rebalance.assigned_at_ms < 0):
         drop(facts, group)
     if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
-        facts.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
+        facts.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", doubts)
     elif group.members:
-        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
+        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", doubts)
     group.pending.clear()
     for member in group.members.values():
         if member.session_renewed_at_ms < at:
@@ -183,7 +183,7 @@ def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
         facts.watch(group, member)
 
 
-def _reload_epochs(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
+def _reload_epochs(facts: Facts, group: Group, at: float, doubts: Doubts) -> None:
     """The same of a group that has epochs, all of which are stored: what was answered is so still. Sessions begin anew,
     and so does the time to give partitions up. Source: `GroupMetadataManager.onLoaded`."""
     if group.modern is not None:
@@ -192,9 +192,9 @@ def _reload_epochs(facts: Facts, group: Group, at: float, certainty: Certainty) 
                 group.members[member_id].unknown_since_at_ms = at
         group.modern.unstored.clear()
     if group.members and group.told_state == group.state:
-        facts.tell_group(group, at, str(group.told_state), "coordinator_loaded", certainty)
+        facts.tell_group(group, at, str(group.told_state), "coordinator_loaded", doubts)
     elif group.members:
-        facts.move(group, at, group.state, "coordinator_loaded", certainty)
+        facts.move(group, at, group.state, "coordinator_loaded", doubts)
     begins_sessions = loads.begins_sessions(facts, group)
     for member in group.members.values():
         if member.session_renewed_at_ms < at:
@@ -276,10 +276,10 @@ def note_answer(group: Group, event: Event) -> None:
     group.unproven_at_ms = max(group.unproven_at_ms, at)
 
 
-def how_sure(event: Event) -> Certainty:
+def doubts_of_answer(event: Event) -> Doubts:
     """How sure it is by an answer of a new coordinator that the group is Stable: while it loads it answers heartbeats
     the same, and others are answered so in a rebalance as well, which may have begun since the load."""
-    return "inferred" if event.kind == Kind.SYNC and event.error_code == ErrorCode.NONE else "provisional"
+    return Doubt.SEEN_LATER if event.kind == Kind.SYNC and event.error_code == ErrorCode.NONE else Doubt.LOAD_UNSEEN
 
 
 def _says_nothing(event: Event) -> bool:
@@ -304,7 +304,7 @@ def begun_anew(facts: Facts, group: Group, begin: float, end: float) -> None:
         if loads.is_lost(group, begin, end):
             # Ids that were handed out since are all that it has answered which stays.
             handed_out = {one: held for one, held in group.pending.items() if held.handed_out_at_ms >= end}
-            reload(facts, group, end - 1.0, "provisional")
+            reload(facts, group, end - 1.0, Doubt.LOAD_UNSEEN)
             group.pending.update(handed_out)
         # It has answered since, but what it answered may have been heartbeats, before it had loaded the group.
         group.loaded_at_ms = max(group.loaded_at_ms, end - 1.0)

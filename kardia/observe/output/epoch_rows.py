@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.certainty import Certainty
-from kardia.observe.output.rows import bound, instant, known
+from kardia.doubts import Doubts, certainty_of
+from kardia.observe.output.rows import bound, in_doubt, instant, known
 from kardia.observe.state.group import NEVER, Cause, Group
 from kardia.observe.state.modern import Bump
 from kardia.tables import Row
@@ -17,7 +17,7 @@ def epoch_row(
     bump: Bump,
     cause: Cause,
     known_at_ms: int,
-    certainty: Certainty,
+    doubts: Doubts,
     straggler_ms: float,
     over: bool,
     withdrawn: bool,
@@ -33,7 +33,7 @@ def epoch_row(
         group.shard,
         instant(bump.started_at_ms),
         known_at_ms,
-        certainty,
+        certainty_of(doubts),
         instant(bump.started_at_ms),
         known(computed_at_ms),
         known(bump.completed_at_ms),
@@ -59,6 +59,7 @@ def epoch_row(
         group.protocol,
         bump.moved if over and bump.moved >= 0 else None,
         None,
+        in_doubt(doubts),
     )
 
 

@@ -6,7 +6,7 @@ only be the broker's default, and then nothing about it is sure.
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.instants import to_rfc3339
 from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.state.group import NO_SESSION, Group, Member
@@ -23,19 +23,19 @@ LATE_SHARE = 1 / 3
 """As for every member: nobody is late before this share of its session timeout has passed in silence."""
 
 
-def status_of(group: Group, member: Member, now: float, alive_to: float) -> tuple[str, Certainty, list[str]]:
-    """(status, certainty, reasons) of a member that was heard, at an instant."""
+def status_of(group: Group, member: Member, now: float, alive_to: float) -> tuple[str, Doubts, list[str]]:
+    """(status, doubts, reasons) of a member that was heard, at an instant."""
     own, silent = member.modern, int(now - member.session_renewed_at_ms)
-    certainty = _certainty(group, member, now)
+    doubts = _doubts(group, member, now)
     if own is not None and own.gone_at_ms >= 0:
-        return "overdue", "provisional", ["a record says that it is a member no more; why is not known yet"]
+        return "overdue", Doubt.RECORDS_AWAITED, ["a record says that it is a member no more; why is not known yet"]
     if member.overdue or alive_to < member.deadline < now - GRACE_MS:
-        return "overdue", "provisional", [_overdue(group, member, alive_to)]
+        return "overdue", Doubt.DEADLINE_PASSED, [_overdue(group, member, alive_to)]
     if member.session_ms == NO_SESSION and group.modern is not None and group.modern.protocol == "share":
-        return "late", certainty, [NO_SESSION_TEXT]
+        return "late", doubts, [NO_SESSION_TEXT]
     reasons = []
     if member.is_session_assumed and member.session_prediction_at_ms >= 0:
-        return "late", certainty, [_unheard(member, silent)]
+        return "late", doubts, [_unheard(member, silent)]
     if member.imminent:
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
     if member.poll_prediction_at_ms >= 0:
@@ -44,14 +44,14 @@ def status_of(group: Group, member: Member, now: float, alive_to: float) -> tupl
     if member.rebalance_prediction_at_ms >= 0:
         reasons.append(f"has not given up its partitions, rebalance timeout {member.rebalance_ms} ms")
     if reasons:
-        return "imminent", certainty, reasons
+        return "imminent", doubts, reasons
     usual_ms = max(2.0 * member.usual_gap_max_ms, LATE_SHARE * member.session_ms)
     if member.usual_gap_max_ms > 0 and silent > usual_ms:
-        return "late", certainty, [f"silent for {silent} ms, usually {int(member.usual_gap_max_ms)} ms"]
+        return "late", doubts, [f"silent for {silent} ms, usually {int(member.usual_gap_max_ms)} ms"]
     if own is not None and own.away_since_at_ms >= 0:
         since = to_rfc3339(own.away_since_at_ms)
-        return "ok", certainty, [f"left for a moment at {since}, as a static member; its session runs on"]
-    return "ok", certainty, []
+        return "ok", doubts, [f"left for a moment at {since}, as a static member; its session runs on"]
+    return "ok", doubts, []
 
 
 def _unheard(member: Member, silent: int) -> str:
@@ -74,21 +74,27 @@ def _overdue(group: Group, member: Member, alive_to: float) -> str:
     return "its session deadline passed, and no record and no answer shows yet that it is gone"
 
 
-def _certainty(group: Group, member: Member, now: float) -> Certainty:
-    """How sure the deadline of a member is."""
+def _doubts(group: Group, member: Member, now: float) -> Doubts:
+    """What is in doubt about the deadline of a member."""
     modern, own = group.modern, member.modern
     begins = (member.session_renewed_at_ms, *(own.awaited_since() if own is not None else ()))
-    if any(0 <= at <= max(group.unsure_to + SHOWN_TWICE_MS, group.gap_at_ms) for at in begins):
-        return "provisional"
-    if member.renewed_unseen or group.may_be_classic:
-        return "provisional"
-    if 0 <= member.deadline < now or _may_be_over(member, now):
-        return "provisional"
+    if any(0 <= at <= group.unsure_to + SHOWN_TWICE_MS for at in begins):
+        return Doubt.LOAD_UNSEEN
+    if any(0 <= at <= group.gap_at_ms for at in begins):
+        return Doubt.LINES_LOST
+    if member.renewed_unseen:
+        return Doubt.RENEWAL_UNSURE
+    if group.may_be_classic:
+        return Doubt.MAY_BE_CLASSIC
+    if 0 <= member.deadline < now:
+        return Doubt.DEADLINE_PASSED
+    if _may_be_over(member, now):
+        return Doubt.TIMER_PASSED_UNSEEN
     if own is not None and modern is not None and modern.may_hold_back(own, member.session_renewed_at_ms):
-        return "provisional"
+        return Doubt.TIMER_PASSED_UNSEEN
     if own is not None and own.classic:
-        return "exact"
-    return modern.session_sure if modern is not None else "provisional"
+        return SURE
+    return modern.session_doubts if modern is not None else Doubt.SESSION_GUESSED
 
 
 def _may_be_over(member: Member, now: float) -> bool:

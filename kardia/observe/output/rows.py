@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.certainty import Certainty
+from kardia.doubts import Doubts, certainty_of, names_of
 from kardia.kafka.assignors import COOPERATIVE
 from kardia.kafka.libraries import LIBRARIES
 from kardia.observe.clients.application import UNKNOWN
@@ -35,6 +35,11 @@ def bound(at: float, by: float | None) -> int | None:
 def known(at: float) -> int | None:
     """An instant, or None when it is not known."""
     return int(at + 0.5) if at >= 0 else None
+
+
+def in_doubt(doubts: Doubts) -> list[str] | None:
+    """Column `doubts`."""
+    return list(names_of(doubts)) if doubts else None
 
 
 def _timeout(value: int) -> int | None:
@@ -68,7 +73,7 @@ def software(member: Member) -> tuple[str | None, str | None]:
 
 
 def member_row(
-    cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at_ms: int, certainty: Certainty
+    cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at_ms: int, doubts: Doubts
 ) -> Row:
     """Row of `members`."""
     name, version = software(member)
@@ -78,7 +83,7 @@ def member_row(
         group.shard,
         instant(at),
         known_at_ms,
-        certainty,
+        certainty_of(doubts),
         member.member_id,
         member.instance_id or None,
         "classic" if member.modern is not None and member.modern.classic else group.protocol,
@@ -100,6 +105,7 @@ def member_row(
         bound(over.ended_at_ms, over.by) if over else bound(member.joined_at_ms, member.joined_by),
         (member.modern.rack or None) if member.modern is not None else None,
         _subscription(member),
+        in_doubt(doubts),
     )
 
 
@@ -117,7 +123,7 @@ def rebalance_row(
     rebalance: Rebalance,
     stragglers: list[dict[str, Any]],
     known_at_ms: int,
-    certainty: Certainty,
+    doubts: Doubts,
     slow_ms: int | None,
     withdrawn: bool = False,
 ) -> Row:
@@ -130,7 +136,7 @@ def rebalance_row(
         group.shard,
         instant(rebalance.started_at_ms),
         known_at_ms,
-        certainty,
+        certainty_of(doubts),
         instant(rebalance.started_at_ms),
         known(rebalance.joined_at_ms),
         known(rebalance.assigned_at_ms),
@@ -156,6 +162,7 @@ def rebalance_row(
         "classic",
         None,
         rebalance.began_unseen or None,
+        in_doubt(doubts),
     )
 
 
@@ -197,7 +204,7 @@ def transition_row(
     group: Group,
     at: float,
     known_at_ms: int,
-    certainty: Certainty,
+    doubts: Doubts,
     member_id: str | None,
     from_state: str,
     to_state: str,
@@ -215,7 +222,7 @@ def transition_row(
         group.shard,
         instant(at),
         known_at_ms,
-        certainty,
+        certainty_of(doubts),
         group.seq,
         "group" if member_id is None else "member",
         member_id,
@@ -225,6 +232,7 @@ def transition_row(
         evidence,
         generation if generation >= 0 else None,
         bound(at, by),
+        in_doubt(doubts),
     )
 
 
@@ -233,7 +241,7 @@ def health_row(
     group_at: GroupAt,
     member: Member,
     known_at_ms: int,
-    certainty: Certainty,
+    doubts: Doubts,
     status: str,
     reasons: list[str],
     polling: str = UNKNOWN,
@@ -252,7 +260,7 @@ def health_row(
         group.shard,
         instant(now),
         known_at_ms,
-        certainty,
+        certainty_of(doubts),
         member.member_id,
         member.instance_id or None,
         member.client_id or None,
@@ -276,6 +284,7 @@ def health_row(
         *_epoch_columns(member),
         moving(group, member, group_at.targets) if status != "ended" else None,
         *(assigned(group, member) if status != "ended" else (None, None)),
+        in_doubt(doubts),
     )
 
 
@@ -294,7 +303,7 @@ def prediction_row(
     group: Group,
     member: Member,
     known_at_ms: int,
-    certainty: Certainty,
+    doubts: Doubts,
     kind: str,
     predicted_at: float,
     deadline: float,
@@ -309,7 +318,7 @@ def prediction_row(
         group.shard,
         instant(predicted_at),
         known_at_ms,
-        certainty,
+        certainty_of(doubts),
         member.member_id,
         member.client_id or None,
         kind,
@@ -319,4 +328,5 @@ def prediction_row(
         known(outcome_at),
         instant(outcome_at) - instant(predicted_at) if true else None,
         instant(outcome_at) - instant(deadline) if true and deadline >= 0 else None,
+        in_doubt(doubts),
     )

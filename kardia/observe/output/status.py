@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.instants import to_rfc3339
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending
@@ -99,51 +99,73 @@ def _may_be_dropped(group_at: GroupAt, member: Member) -> bool:
     return 0 < max(left) <= now - min(over.values())
 
 
-def _certainty(group_at: GroupAt, member: Member) -> Certainty:
-    """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
+def _doubts(group_at: GroupAt, member: Member) -> Doubts:
+    """What is in doubt about the deadline of a member. A static one may have been replaced by a JoinGroup that waits
+    unseen."""
     group, now = group_at.group, group_at.now
-    if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.session_renewed_at_ms <= group.unsure_to:
-        return "provisional"  # the last: its session runs from the load, whose instant is only known within bounds
+    if 0 <= member.session_renewed_at_ms <= group.unsure_to:
+        return Doubt.LOAD_UNSEEN
+    if _in_between(group):
+        return Doubt.MAY_WAIT_UNSEEN
+    if _sync_ran_out(group, member, now):
+        return Doubt.TIMER_PASSED_UNSEEN
     if 0 <= member.deadline < now:
-        return "provisional"  # it has passed, and its broker has shown no sign of life since
+        return Doubt.DEADLINE_PASSED
     if 0 <= member.session_renewed_at_ms <= group.gap_at_ms:
-        return "provisional"  # a later renewal may be among the lines that are lost
-    if member.renewed_unseen or _may_be_dropped(group_at, member):
-        return "provisional"
+        return Doubt.LINES_LOST
+    if member.renewed_unseen:
+        return Doubt.RENEWAL_UNSURE
+    if _may_be_dropped(group_at, member):
+        return Doubt.TIMER_PASSED_UNSEEN
     if member.instance_id:
         heard = group.state != GroupState.COMPLETING or member.synced_generation == group.generation
         return (
-            "inferred"
+            Doubt.SEAT_UNWATCHED
             if heard and now - member.session_renewed_at_ms <= 1.25 * member.usual_gap_max_ms
-            else "provisional"
+            else Doubt.SEAT_MAY_BE_TAKEN
         )
-    return "exact"
+    return SURE
 
 
-NEEDS_REQUESTS: tuple[str, Certainty, list[str]] = (
+UNSEEN_TIMEOUT_TEXT = "its session timeout has not been seen yet: no JoinGroup and no group record"
+UNHEARD_TEXT = "it is known from a record only: nothing of it was heard since the log began"
+
+NEEDS_REQUESTS: tuple[str, Doubts, list[str]] = (
     "unknown",
-    "unknown",
+    Doubt.REQUESTS_NOT_READ,
     [NEEDS_REQUESTS_REASON],
 )
 """Of a member of a classic group whose requests are not read."""
 
 
-def status_of(group_at: GroupAt, member: Member, alive_to: float) -> tuple[str, Certainty, list[str]]:
-    """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop. `alive_to`
+def status_of(group_at: GroupAt, member: Member, alive_to: float) -> tuple[str, Doubts, list[str]]:
+    """(status, doubts, reasons) of a member at an instant; reasons are sentences without their full stop. `alive_to`
     is the last sign of life of its broker."""
     group, now = group_at.group, group_at.now
     if member.unknown_since_at_ms >= 0:
-        return "unknown", "unknown", [f"the log has a gap since {to_rfc3339(member.unknown_since_at_ms)}"]
+        return (
+            "unknown",
+            Doubt.LINES_LOST | Doubt.NOT_SEEN,
+            [f"the log has a gap since {to_rfc3339(member.unknown_since_at_ms)}"],
+        )
     if member.session_ms < 0:
-        return "unknown", "unknown", ["its session timeout has not been seen yet: no JoinGroup and no group record"]
+        return (
+            "unknown",
+            Doubt.NOT_SEEN,
+            ["its session timeout has not been seen yet: no JoinGroup and no group record"],
+        )
     if member.session_renewed_at_ms < 0:
-        return "unknown", "unknown", ["it is known from a record only: nothing of it was heard since the log began"]
+        return (
+            "unknown",
+            Doubt.NOT_SEEN,
+            ["it is known from a record only: nothing of it was heard since the log began"],
+        )
     if group.modern is not None:
         return epoch_status.status_of(group, member, now, alive_to)
     if alive_to < member.deadline < now - GRACE_MS:
         return (
             "overdue",
-            "provisional",
+            Doubt.DEADLINE_PASSED,
             [
                 f"its session deadline passed, and its broker has logged nothing since {to_rfc3339(alive_to)}: one "
                 "that is down evicts nobody, its next line will tell"
@@ -152,14 +174,14 @@ def status_of(group_at: GroupAt, member: Member, alive_to: float) -> tuple[str, 
     if member.overdue:
         return (
             "overdue",
-            "provisional",
+            Doubt.DEADLINE_PASSED,
             [
                 "its session deadline passed where nothing could be seen: in a rebalance, whose waiting JoinGroups "
                 "are not logged yet, or while the broker logged nothing at all"
             ],
         )
     reasons = []
-    certainty = _certainty(group_at, member)
+    doubts = _doubts(group_at, member)
     if member.imminent:
         silent = int(now - member.session_renewed_at_ms)
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
@@ -169,7 +191,7 @@ def status_of(group_at: GroupAt, member: Member, alive_to: float) -> tuple[str, 
     if member.rebalance_prediction_at_ms >= 0:
         reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
     if reasons:
-        return "imminent", certainty, reasons
+        return "imminent", doubts, reasons
     usual_ms = max(2.0 * member.usual_gap_max_ms, LATE_SHARE * member.session_ms)
     if (
         member.usual_gap_max_ms > 0
@@ -178,7 +200,7 @@ def status_of(group_at: GroupAt, member: Member, alive_to: float) -> tuple[str, 
     ):
         return (
             "late",
-            certainty,
+            doubts,
             [f"silent for {int(now - member.session_renewed_at_ms)} ms, usually {int(member.usual_gap_max_ms)} ms"],
         )
-    return "ok", certainty, []
+    return "ok", doubts, []

@@ -6,7 +6,10 @@ or from the generation that is missing when somebody joins again. Sources: `onCo
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, weaker
+from functools import reduce
+from operator import or_
+
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
@@ -21,14 +24,12 @@ from kardia.observe.rebalance.rebalance import begin, end_member
 from kardia.observe.state.group import NEVER, Cause, Group, Rebalance
 
 
-def becomes_empty(
-    observer: Facts, group: Group, at: float, by: float | None = None, at_most: Certainty = "exact"
-) -> None:
+def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = None, at_most: Doubts = SURE) -> None:
     """No member is left: the join phase completes at once, with one more generation. `by`: the latest that this can
     have been, NEVER where nothing says so; None: as the ends of the last members say. `at_most`: how sure at best."""
     current = group.rebalance
     if current is None:
-        begin(observer, group, Cause(at, "unknown", certainty="unknown"), NEVER, -1)
+        begin(observer, group, Cause(at, "unknown", doubts=Doubt.NOT_SEEN), NEVER, -1)
         current = group.rebalance
     if current is None:
         raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
@@ -40,7 +41,7 @@ def becomes_empty(
     current.caused_by = follows_from(group, current)
     if group.told_state != GroupState.PREPARING and current.cause is not None:
         cause = current.cause
-        observer.move(group, current.started_at_ms, GroupState.PREPARING, cause.trigger, cause.certainty, cause.by)
+        observer.move(group, current.started_at_ms, GroupState.PREPARING, cause.trigger, cause.doubts, cause.by)
     current.joined_at_ms = current.assigned_at_ms = max(at, current.started_at_ms)
     current.over_by = _emptied_by(group, current) if by is None else by
     current.generation_after = group.generation + 1 if group.generation >= 0 else -1
@@ -51,16 +52,16 @@ def becomes_empty(
     group.generation = current.generation_after
     group.leader = ""
     group.instances.clear()
-    how_sure = current.cause.certainty if current.cause is not None else "unknown"
+    doubts = current.cause.doubts if current.cause is not None else Doubt.NOT_SEEN
     last = [over for over in group.ended.values() if over.ended_at_ms >= current.joined_at_ms - STAMP_MS]
-    if any(over.certainty == "exact" for over in last):
-        how_sure = "exact"
+    if any(over.doubts == SURE for over in last):
+        doubts = SURE
     elif last:
-        how_sure = weaker(*(over.certainty for over in last))
-    how_sure = weaker(how_sure, at_most)
-    observer.move(group, current.joined_at_ms, GroupState.EMPTY, "no members left", how_sure, current.over_by)
+        doubts = reduce(or_, (over.doubts for over in last))
+    doubts = doubts | at_most
+    observer.move(group, current.joined_at_ms, GroupState.EMPTY, "no members left", doubts, current.over_by)
     emit(observer, group, current)
-    if how_sure == "exact":
+    if doubts == SURE:
         loads.note_empty(group)
 
 
@@ -97,10 +98,10 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
     if first is None:
         return
     member = first.member
-    sure = weaker(first.certainty, "inferred")
+    doubts = first.doubts | Doubt.SILENCE
     said = current.cause.trigger if current.cause is not None else "session_expired"
     if said != "session_expired" and current.started_at_ms <= first.ended_at_ms + LATE_MS:
-        sure = weaker(sure, "provisional")  # its timer may have been late
+        doubts = doubts | Doubt.TIMER_MAY_BE_LATE  # its timer may have been late
     current.cause = Cause(
         first.ended_at_ms,
         causes.CAUSE_TO_TRIGGER[first.cause],
@@ -108,11 +109,11 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
         member.client_id,
         member.instance_id,
         first.reason,
-        sure,
+        doubts,
         first.by,
     )
     current.started_at_ms = first.ended_at_ms
-    observer.correct(group, current, current.cause.certainty)
+    observer.correct(group, current, current.cause.doubts)
 
 
 def left_alone(group: Group, generation: int) -> bool:
@@ -164,10 +165,16 @@ def become_empty_unseen(observer: Facts, group: Group, since: float) -> None:
                 ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, max(end.at_ms, since))
                 at = max(at, ran_out_at)
             last_at = max(last_at, at)
-            unsure = member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen or end.tied
-            unsure = unsure or observer.is_broken(group.broker, member.session_renewed_at_ms, at)
-            how_sure: Certainty = "provisional" if unsure else "exact" if why == "session_expired" else "inferred"
-            end_member(observer, group, member, at, why, "", how_sure, since, with_others=True)
+            doubts: Doubts = SURE if why == "session_expired" else Doubt.SILENCE
+            if member.session_renewed_at_ms <= group.unsure_to:
+                doubts |= Doubt.LOAD_UNSEEN
+            if member.renewed_unseen:
+                doubts |= Doubt.RENEWAL_UNSURE
+            if end.tied:
+                doubts |= Doubt.TIMERS_TIED
+            if observer.is_broken(group.broker, member.session_renewed_at_ms, at):
+                doubts |= Doubt.BROKER_SILENT
+            end_member(observer, group, member, at, why, "", doubts, since, with_others=True)
             if end.tied:
                 lives.rival(group, end.member_id)
     becomes_empty(observer, group, last_at, since)

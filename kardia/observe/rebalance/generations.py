@@ -5,7 +5,7 @@ Sources: `onCompleteJoin`, `initNextGeneration` and their Java successors.
 
 from __future__ import annotations
 
-from kardia.certainty import weaker
+from kardia.doubts import Doubt
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines.phases import sync_deadline
 from kardia.observe.facts.facts import Facts
@@ -79,13 +79,13 @@ def on_generation_stored(observer: Facts, group: Group, stored: Stored, joined_a
         choose(observer, group, current, [])
         if current.cause is not None and not current.cause.named:
             # Somebody whose answer was not read may have begun it.
-            current.cause.certainty = weaker(current.cause.certainty, "provisional")
+            current.cause.doubts = current.cause.doubts | Doubt.BEGIN_UNSEEN
         emit(observer, group, current)
     else:
         pass_over(observer, group, at)
         drop(observer, group)
     group.stable_at_ms = at
-    observer.move(group, at, GroupState.STABLE, "group record", "inferred")
+    observer.move(group, at, GroupState.STABLE, "group record", Doubt.SEEN_LATER)
 
 
 def _not_seen_to_begin(group: Group, generation: int, *, missed: bool) -> Rebalance:
@@ -107,8 +107,8 @@ def _not_seen_to_begin(group: Group, generation: int, *, missed: bool) -> Rebala
 def _restart(observer: Facts, group: Group, at: float) -> None:
     """A generation that has been is answered again: the group was deleted meanwhile, or loaded from a record before."""
     for member in list(group.members.values()):
-        lives.end(observer, group, member, at, "unknown", "", "unknown")
-    observer.move(group, at, GroupState.DEAD, "generation restarted", "provisional")
+        lives.end(observer, group, member, at, "unknown", "", Doubt.NOT_SEEN)
+    observer.move(group, at, GroupState.DEAD, "generation restarted", Doubt.BY_ELIMINATION)
     group.generation = 0
     group.instances.clear()
     group.stored = None

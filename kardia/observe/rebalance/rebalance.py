@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import inf
 
-from kardia.certainty import Certainty, stands
+from kardia.doubts import SURE, Doubt, Doubts, certainty_of, stands
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
@@ -40,7 +40,7 @@ def end_member(
     at: float,
     cause: str,
     reason: str,
-    certainty: Certainty,
+    doubts: Doubts,
     by: float | None = None,
     *,
     with_others: bool = False,
@@ -50,7 +50,7 @@ def end_member(
     becomes of the group."""
     if group.state == GroupState.COMPLETING:
         _show_assigned(observer, group, at)
-    lives.end(observer, group, member, at, cause, reason, certainty, by)
+    lives.end(observer, group, member, at, cause, reason, doubts, by)
     if cause == "static_replaced":
         return
     if group.state == GroupState.COMPLETING and group.rebalance is not None and not group.rebalance.settled:
@@ -59,21 +59,21 @@ def end_member(
             return  # it left right after the join phase: said, and begun, when that was settled
     begins = group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN)
     if begins or (group.state == GroupState.PREPARING and cause in LEAVE_CAUSES):
-        _begin_by(observer, group, _cause_of(group, member, at, cause, reason, certainty, by))
+        _begin_by(observer, group, _cause_of(group, member, at, cause, reason, doubts, by))
     if not with_others:
         watch_deserted(observer, group, at)
 
 
 def _cause_of(
-    group: Group, member: Member, at: float, cause: str, reason: str, certainty: Certainty, by: float | None
+    group: Group, member: Member, at: float, cause: str, reason: str, doubts: Doubts, by: float | None
 ) -> Cause:
     """An end as the cause of a rebalance, as sure as that nobody else's end was it."""
     trigger = causes.CAUSE_TO_TRIGGER.get(cause, "unknown")
-    why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty, by)
-    if stands(why.certainty) and _somebody_else_may_have_gone(group, at):
-        why.certainty = "provisional"
-    if why.certainty == "inferred" and pending.may_have_joined(group, at):
-        why.certainty = "provisional"
+    why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, doubts, by)
+    if stands(why.doubts) and _somebody_else_may_have_gone(group, at):
+        why.doubts = Doubt.ANOTHER_UNSURE
+    if certainty_of(why.doubts) == "inferred" and pending.may_have_joined(group, at):
+        why.doubts = Doubt.MAY_WAIT_UNSEEN
     return why
 
 
@@ -105,7 +105,7 @@ def _may_explain(group: Group, why: Cause) -> None:
     if over is not None and 0 <= over.member.rebalance_notified_at_ms <= at:
         if over.member.rebalance_notified_at_ms < at - STAMP_MS:
             return  # it had been told of it before
-        why.certainty = "provisional"
+        why.doubts = Doubt.STAMPS_TIED
     since = max(group.steady_at_ms, NEVER if last is None else last.started_at_ms)
     told_at = min([current.rebalance_notified_at_ms, *(join.handled_at_ms for join in current.refused)])
     told_then = min(since, told_at) - STAMP_MS <= at <= told_at + STAMP_MS
@@ -113,7 +113,7 @@ def _may_explain(group: Group, why: Cause) -> None:
         current.started_at_ms = NEVER  # in the second case who did not sync in time began it
         return
     if any(0 <= other.deadline <= at + STAMP_MS for other in group.members.values()):
-        why.certainty = "provisional"  # whose session ended in that instant may have begun it
+        why.doubts = Doubt.STAMPS_TIED  # whose session ended in that instant may have begun it
     current.cause, current.started_at_ms = why, at
 
 
@@ -151,7 +151,7 @@ def begin(
         group.rebalance.told_start = cause.at
         group.rebalance.told_from = group.told_state
         watch_join_timer(observer, group, group.rebalance)
-        observer.move(group, cause.at, GroupState.PREPARING, cause.trigger, cause.certainty, cause.by)
+        observer.move(group, cause.at, GroupState.PREPARING, cause.trigger, cause.doubts, cause.by)
     else:
         group.state = GroupState.PREPARING
         observer.samples.note(group.group_id)
@@ -164,7 +164,7 @@ def explain(observer: Facts, group: Group, current: Rebalance, why: Cause) -> No
     current.cause, current.started_at_ms, current.told_start = why, why.at, why.at
     current.told_from = group.told_state
     watch_join_timer(observer, group, current)
-    observer.move(group, why.at, GroupState.PREPARING, why.trigger, why.certainty, why.by)
+    observer.move(group, why.at, GroupState.PREPARING, why.trigger, why.doubts, why.by)
 
 
 def settle(observer: Facts, group: Group, current: Rebalance) -> None:
@@ -188,14 +188,14 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         _correct_unsynced(observer, group, current)
         _tell_phases(observer, group, current, joins)
     elif current.started_at_ms < began_at_ms and current.cause is not None:
-        observer.correct(group, current, current.cause.certainty)
+        observer.correct(group, current, current.cause.doubts)
     last = max([*(join.handled_at_ms for join in current.joins), *(one.at for one in dropped)], default=NEVER)
-    for member, at, by, cause, certainty in dropped:
+    for member, at, by, cause, doubts in dropped:
         group.said.ends.pop(member.member_id, None)
-        lives.end(observer, group, member, at, cause, "", certainty, by)
-        if not stands(certainty):
+        lives.end(observer, group, member, at, cause, "", doubts, by)
+        if not stands(doubts):
             lives.rival(group, member.member_id)
-        if cause == "rebalance_timeout" or (cause == "session_expired" and stands(certainty)):
+        if cause == "rebalance_timeout" or (cause == "session_expired" and stands(doubts)):
             # The join phase is over with the end of the last one that it waits for, which may be late.
             _note_removed(current, member, current.joined_at_ms if at >= last else at)
     if first_time:
@@ -212,7 +212,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     for left in current.left_after:
         again = group.members.get(left.member_id)
         if again is not None:
-            end_member(observer, group, again, left.left_at_ms, left.cause, left.reason, left.certainty, left.by)
+            end_member(observer, group, again, left.left_at_ms, left.cause, left.reason, left.doubts, left.by)
     current.left_after.clear()
 
 
@@ -269,16 +269,18 @@ def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None
         member = over.member
         if over.cause != "sync_timeout" or not 0 <= over_at <= over.ended_at_ms <= over_at + LATE_MS:
             continue
-        if current.started_at_ms >= over.ended_at_ms - STAMP_MS or over.certainty == "exact":
+        if current.started_at_ms >= over.ended_at_ms - STAMP_MS or over.doubts == SURE:
             continue
         ran_out_at = member.session_renewed_at_ms + member.session_ms
         taken_at = _taken_at(current, member)
         if member.session_renewed_at_ms >= 0 and ran_out_at <= (current.joined_at_ms if taken_at < 0 else taken_at):
-            lives.correct(observer, group, over, ran_out_at, "session_expired", "provisional", current.joined_at_ms)
+            lives.correct(
+                observer, group, over, ran_out_at, "session_expired", Doubt.BY_ELIMINATION, current.joined_at_ms
+            )
         elif taken_at >= 0:
-            lives.correct(observer, group, over, taken_at, "static_replaced", "provisional")
+            lives.correct(observer, group, over, taken_at, "static_replaced", Doubt.BY_ELIMINATION)
         else:
-            lives.correct(observer, group, over, current.joined_at_ms, "rebalance_timeout", "provisional")
+            lives.correct(observer, group, over, current.joined_at_ms, "rebalance_timeout", Doubt.BY_ELIMINATION)
 
 
 def _taken_at(current: Rebalance, member: Member) -> float:
@@ -311,14 +313,16 @@ def _correct_replaced(observer: Facts, group: Group, current: Rebalance) -> None
             continue
         ran_out_at = over.member.session_renewed_at_ms + over.member.session_ms
         if began >= over_at - STAMP_MS:
-            lives.correct(observer, group, over, over_at, "sync_timeout", "provisional", began)
+            lives.correct(observer, group, over, over_at, "sync_timeout", Doubt.BY_ELIMINATION, began)
             join.replaces = ""
         elif (
-            over.certainty == "provisional"
+            certainty_of(over.doubts) == "provisional"
             and over.member.session_renewed_at_ms >= 0
             and ran_out_at <= join.handled_at_ms - STAMP_MS
         ):
-            lives.correct(observer, group, over, ran_out_at, "session_expired", "provisional", join.handled_at_ms)
+            lives.correct(
+                observer, group, over, ran_out_at, "session_expired", Doubt.BY_ELIMINATION, join.handled_at_ms
+            )
             join.replaces = ""
 
 
@@ -368,11 +372,11 @@ def _undo(observer: Facts, group: Group, current: Rebalance) -> None:
             join.handled_at_ms
         )  # it runs on the timeout of whom it replaced
         observer.emit_transition(
-            group, join.handled_at_ms, join.member_id, "Absent", "Member", "static_replaced", "inferred"
+            group, join.handled_at_ms, join.member_id, "Absent", "Member", "static_replaced", Doubt.SEEN_LATER
         )
-        observer.emit_member(group, member, join.handled_at_ms, "inferred")
+        observer.emit_member(group, member, join.handled_at_ms, Doubt.SEEN_LATER)
         observer.watch(group, member)
-    observer.move(group, current.joined_at_ms, GroupState.STABLE, "generation seen", "inferred")
+    observer.move(group, current.joined_at_ms, GroupState.STABLE, "generation seen", Doubt.SEEN_LATER)
     group.steady_at_ms = current.joined_at_ms
 
 
@@ -384,7 +388,7 @@ def note_left_after(observer: Facts, current: Rebalance | None, over: Ended) -> 
         observer.divergences += 1
         return
     at = max(over.ended_at_ms, current.joined_at_ms)
-    current.left_after.append(Left(over.member.member_id, at, over.cause, over.reason, over.certainty, over.by))
+    current.left_after.append(Left(over.member.member_id, at, over.cause, over.reason, over.doubts, over.by))
 
 
 def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str, joined_at_ms: float) -> None:
@@ -398,40 +402,42 @@ def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str,
     group.members[member_id] = member
     if instance_id:
         group.instances[instance_id] = member_id
-    observer.emit_member(group, member, joined_at_ms, "inferred")
-    observer.emit_transition(group, joined_at_ms, member_id, "Absent", "Member", "listed", "inferred")
+    observer.emit_member(group, member, joined_at_ms, Doubt.THERE_BEFORE)
+    observer.emit_transition(group, joined_at_ms, member_id, "Absent", "Member", "listed", Doubt.THERE_BEFORE)
 
 
 def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[str, Join]) -> None:
     """Write the transitions of the join phase in their order: prepared, members added, completed."""
-    certainty = current.cause.certainty if current.cause is not None else "unknown"
+    doubts = current.cause.doubts if current.cause is not None else Doubt.NOT_SEEN
     if group.told_state != GroupState.PREPARING:
         observer.move(
             group,
             current.started_at_ms,
             GroupState.PREPARING,
             current.cause.trigger if current.cause else "unknown",
-            certainty,
+            doubts,
             current.cause.by if current.cause else None,
         )
     elif current.cause is not None and 0 <= current.started_at_ms < current.told_start - observer.settings.tolerance_ms:
         # It was told by what showed it first; what began it lies before and is known only now.
-        observer.correct(group, current, certainty)
+        observer.correct(group, current, doubts)
     new = [one for one in joins.values() if (one.is_new or one.first_seen) and one.member_id in group.members]
     for join in sorted(new, key=lambda item: (item.handled_at_ms, item.member_id)):
-        cause, how_sure = _came_as(join)
+        cause, of_join = _came_as(join)
         at, by = join.came
-        observer.emit_transition(group, at, join.member_id, "Absent", "Member", cause, how_sure, by)
-        sure: Certainty = how_sure if join.since < 0 else "inferred"
-        observer.emit_member(group, group.members[join.member_id], join.handled_at_ms if join.since >= 0 else at, sure)
-    observer.move(group, current.joined_at_ms, GroupState.COMPLETING, "join phase completed", "exact")
+        observer.emit_transition(group, at, join.member_id, "Absent", "Member", cause, of_join, by)
+        of_life: Doubts = of_join if join.since < 0 else Doubt.SEEN_LATER
+        observer.emit_member(
+            group, group.members[join.member_id], join.handled_at_ms if join.since >= 0 else at, of_life
+        )
+    observer.move(group, current.joined_at_ms, GroupState.COMPLETING, "join phase completed", SURE)
 
 
-def _came_as(join: Join) -> tuple[str, Certainty]:
+def _came_as(join: Join) -> tuple[str, Doubts]:
     """How somebody who had not been held before became a member, and how sure that is."""
     if join.replaces:
-        return "static_replaced", "exact"
-    return ("first seen", "inferred") if join.first_seen else ("member_joined", "exact")
+        return "static_replaced", SURE
+    return ("first seen", Doubt.THERE_BEFORE) if join.first_seen else ("member_joined", SURE)
 
 
 def _confirm(observer: Facts, group: Group, current: Rebalance) -> None:
@@ -443,10 +449,10 @@ def _confirm(observer: Facts, group: Group, current: Rebalance) -> None:
         lives.confirm(observer, group, over, current.joined_at_ms)
         # Its session may have ended before, or that of somebody else have begun the rebalance before its time was over.
         tied = 0 <= over.member.deadline <= over.ended_at_ms + LATE_MS or _ended_beside(group, over)
-        by_silence = over.cause == "sync_timeout" and over.certainty == "provisional"
+        by_silence = over.cause == "sync_timeout" and certainty_of(over.doubts) == "provisional"
         if by_silence and over.member.member_id == began and not tied:
-            over.certainty = "inferred"
-            observer.emit_member(group, over.member, over.ended_at_ms, "inferred", over)
+            over.doubts = Doubt.SEEN_LATER
+            observer.emit_member(group, over.member, over.ended_at_ms, Doubt.SEEN_LATER, over)
 
 
 def _ended_beside(group: Group, over: Ended) -> bool:
@@ -467,7 +473,7 @@ def on_assigned(observer: Facts, group: Group, at: float, since: float | None = 
         current.assigned_at_ms, current.assigned_by = begun_at_ms, by
         current.partitions_stopped_ms = partitions_stopped_ms(group, current)
         emit(observer, group, current)
-    observer.move(group, begun_at_ms, GroupState.STABLE, "assignment stored", "exact", by)
+    observer.move(group, begun_at_ms, GroupState.STABLE, "assignment stored", SURE, by)
     group.stable_at_ms = at
     group.steady_at_ms = at
     loads.note(group)

@@ -7,7 +7,7 @@ Source: `GroupCoordinator.doJoinGroup`, case CompletingRebalance of a known stat
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
@@ -40,7 +40,7 @@ def hand_over(observer: Facts, group: Group, current: Rebalance, taken: list[tup
         near = [one for _, one in taken if one.instance_id == join.instance_id and one is not join]
         # Of two processes within a stamp it is not known which came first.
         in_order = all(abs(one.handled_at_ms - join.handled_at_ms) > STAMP_MS for one in near)
-        how_sure: Certainty = "exact" if in_order else "provisional"
+        doubts: Doubts = SURE if in_order else Doubt.STAMPS_TIED
         old, member = group.members.get(old_id), group.members.get(join.member_id)
         if current.listed is not None:
             current.listed.pop(old_id, None)
@@ -48,14 +48,14 @@ def hand_over(observer: Facts, group: Group, current: Rebalance, taken: list[tup
         if group.leader == old_id:
             group.leader = join.member_id
         if old is not None:
-            lives.end(observer, group, old, at, "static_replaced", "", how_sure)
+            lives.end(observer, group, old, at, "static_replaced", "", doubts)
         if member is None:
             continue  # replaced by another process of this burst
         if old is not None and old.session_ms >= 0 and member.session_renewed_at_ms <= at:
             member.session_renewed_at_ms = at + old.session_ms - member.session_ms
         group.instances[join.instance_id] = join.member_id
         member.joined_at_ms = at
-        observer.emit_transition(group, at, join.member_id, "Absent", "Member", "static_replaced", "exact")
+        observer.emit_transition(group, at, join.member_id, "Absent", "Member", "static_replaced", SURE)
         if join.member_id not in replaced:
-            observer.emit_member(group, member, at, how_sure)
+            observer.emit_member(group, member, at, doubts)
             observer.watch(group, member)

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, weaker
 from kardia.coordinator.behaviour import behaviour_of
+from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
@@ -50,7 +50,7 @@ def _told_of_the_present(group: Group, current: Rebalance, at: float) -> None:
     if current.rebalance_notified_at_ms < 0:
         current.rebalance_notified_at_ms = at
         if current.cause is not None and _is_of_an_old_id(group, current.cause):
-            current.cause.certainty, current.cause.by = _sure_of_an_old_id(group), at
+            current.cause.doubts, current.cause.by = _doubts_of_an_old_id(group), at
 
 
 def _begin_as_told(observer: Facts, group: Group, member: Member | None, at: float) -> None:
@@ -74,7 +74,7 @@ def _begin_as_told(observer: Facts, group: Group, member: Member | None, at: flo
         _end_the_unsynced(observer, group, member, sync_over_at, at)
     elif (old_id := _never_synced(group)) and max(0, since) <= sync_over_at <= at:
         began_at = min(fired_from(group, sync_over_at), at)
-        why = Cause(began_at, "sync_timeout", old_id, certainty=_sure_of_an_old_id(group), by=at)
+        why = Cause(began_at, "sync_timeout", old_id, doubts=_doubts_of_an_old_id(group), by=at)
         begin(observer, group, why, at, -1)
     else:
         begin(observer, group, None, at, len(group.members))
@@ -83,13 +83,15 @@ def _begin_as_told(observer: Facts, group: Group, member: Member | None, at: flo
 def _end_the_silent(observer: Facts, group: Group, first: Member, at: float) -> None:
     """The session of a member was over by `at`, and with that the rebalance began."""
     tied = is_tied(group, first)
-    how_sure = deadlines.sureness(group, first)
+    doubts = deadlines.doubts_of_silence(group, first)
     # Who was handed an id may have joined before a timer that is late, and anybody where none is needed.
     needs_id = not group.release or behaviour_of(group.release).member_id_required
-    if tied or ((group.pending or not needs_id) and at < first.deadline + LATE_MS):
-        how_sure = weaker(how_sure, "provisional")
+    if (group.pending or not needs_id) and at < first.deadline + LATE_MS:
+        doubts |= Doubt.MAY_WAIT_UNSEEN
+    if tied:
+        doubts |= Doubt.TIMERS_TIED
     ran_out_at, known = observer.ran_out(group, first, first.session_renewed_at_ms, at)
-    end_member(observer, group, first, ran_out_at, "session_expired", "", weaker(how_sure, known), at)
+    end_member(observer, group, first, ran_out_at, "session_expired", "", doubts | known, at)
     if tied:
         lives.rival(group, first.member_id)
 
@@ -100,7 +102,7 @@ def _end_the_unsynced(observer: Facts, group: Group, told: Member | None, sync_o
     for one in unsynced(group):
         if one is not told:
             ended_at_ms = min(fired_from(group, sync_over_at), at)
-            end_member(observer, group, one, ended_at_ms, "sync_timeout", "", "provisional", at)
+            end_member(observer, group, one, ended_at_ms, "sync_timeout", "", Doubt.BEGIN_UNSEEN, at)
 
 
 def _has_returned(group: Group, by: float) -> bool:
@@ -145,7 +147,7 @@ def begin_untold(observer: Facts, group: Group, at: float, now: float) -> None:
         again_at = group.steady_at_ms + deadlines.GRACE_MS
         observer.schedule(group, again_at, "unsynced", str(group.generation))
         return
-    why = Cause(fired_from(group, at), "sync_timeout", current.never_synced, certainty="provisional")
+    why = Cause(fired_from(group, at), "sync_timeout", current.never_synced, doubts=Doubt.BEGIN_UNSEEN)
     begin(observer, group, why, NEVER, -1)
 
 
@@ -153,18 +155,18 @@ def _is_of_an_old_id(group: Group, cause: Cause) -> bool:
     """Whether a rebalance was begun by the SyncGroup that an id of a static member never sent, which is replaced."""
     over = group.ended.get(cause.member_id)
     replaced = over is None or over.cause == "static_replaced"
-    return cause.trigger == "sync_timeout" and cause.certainty == "provisional" and replaced
+    return cause.trigger == "sync_timeout" and certainty_of(cause.doubts) == "provisional" and replaced
 
 
-def _sure_of_an_old_id(group: Group) -> Certainty:
+def _doubts_of_an_old_id(group: Group) -> Doubts:
     """Who has not sent SyncGroup either is removed in the same instant, and may as well be named for it."""
-    return "provisional" if unsynced(group) else "inferred"
+    return Doubt.STAMPS_TIED if unsynced(group) else Doubt.SILENCE
 
 
 def on_pending_left(observer: Facts, group: Group, member_id: str, event: Event, at: float) -> None:
     """An id that was never used left. The Java coordinator rebalances for it as for a member."""
     if group.state in (GroupState.STABLE, GroupState.COMPLETING):
-        cause = Cause(at, "member_left", member_id, event.client_id, "", "its id was never used", "inferred")
+        cause = Cause(at, "member_left", member_id, event.client_id, "", "its id was never used", Doubt.BY_RULE)
         begin(observer, group, cause, NEVER, len(group.members))
 
 
@@ -179,17 +181,17 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
         return  # it was begun while the request was handled, and maybe after this
     observer.divergences += 1
     over = group.ended.get(cause.member_id) if cause is not None else None
-    by_silence = over is not None and over.certainty != "exact" and over.cause != "unknown"  # that was an answer
+    by_silence = over is not None and over.doubts != SURE and over.cause != "unknown"  # that was an answer
     drop(observer, group)
     # One that was started again answers so while it still loads, whoever asks.
     doubted = observer.is_doubted(group.broker, max(current.started_at_ms, current.rebalance_notified_at_ms), at)
-    sure: Certainty = "provisional" if doubted else "inferred"
-    observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", sure)
+    doubts: Doubts = Doubt.RESTART_UNJUDGED if doubted else Doubt.SEEN_LATER
+    observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", doubts)
     group.steady_at_ms = at
     if over is None or not by_silence:
         return
     if over.member.renewed_unseen:
         # It was taken for a member again once before, and not heard of since: it was none, and went at some time.
-        lives.correct(observer, group, over, over.ended_at_ms, "unknown", "unknown")
+        lives.correct(observer, group, over, over.ended_at_ms, "unknown", Doubt.NOT_SEEN)
     else:
-        lives.reinstate(observer, group, over, at, certainty=sure)
+        lives.reinstate(observer, group, over, at, doubts=doubts)

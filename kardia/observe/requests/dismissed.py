@@ -10,6 +10,7 @@ group prepares out of Empty.
 
 from __future__ import annotations
 
+from kardia.doubts import SURE
 from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending
@@ -62,7 +63,7 @@ def _let_in(observer: Facts, group: Group, event: Event, member_id: str, at: flo
     if instance_id:
         group.instances[instance_id] = member_id
     observer.index(group, member)
-    observer.emit_transition(group, member.joined_at_ms, member_id, "Absent", "Member", came_by, "exact")
-    observer.emit_member(group, member, member.joined_at_ms, "exact")
+    observer.emit_transition(group, member.joined_at_ms, member_id, "Absent", "Member", came_by, SURE)
+    observer.emit_member(group, member, member.joined_at_ms, SURE)
     observer.watch(group, member)
     return member

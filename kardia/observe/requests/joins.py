@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.certainty import Certainty
 from kardia.coordinator.behaviour import behaviour_of
+from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
 from kardia.kafka.releases import version_of
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
@@ -70,7 +70,7 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
     if _replaced_while_stable(group, event):
         heard_steady(observer, group, event, event.handled_at_ms)
     elif loads.was_stored(group, event):
-        heard_steady(observer, group, event, event.handled_at_ms, "provisional")
+        heard_steady(observer, group, event, event.handled_at_ms, Doubt.LOAD_UNSEEN)
     is_over = group.state in (GroupState.EMPTY, GroupState.DEAD)
     if generation < group.generation and not is_over:
         if not last_seat.begin(observer, group, event):
@@ -120,7 +120,9 @@ def _end_the_holder(observer: Facts, group: Group, event: Event) -> None:
     old = _holder(group, event.group_instance_id, "") if event.group_instance_id and not event.member_id else None
     if old is not None:
         taken_at, by = took_effect(event, observer.coordinator)
-        lives.end(observer, group, old, max(taken_at, old.joined_at_ms), "static_replaced", "", "provisional", by)
+        lives.end(
+            observer, group, old, max(taken_at, old.joined_at_ms), "static_replaced", "", Doubt.MAY_WAIT_UNSEEN, by
+        )
 
 
 def _is_in_burst(observer: Facts, group: Group, current: Rebalance, event: Event, member_id: str) -> bool:
@@ -186,10 +188,10 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     observer.index(group, member)
     old = group.members.get(replaces)
     if old is not None:
-        how_sure: Certainty = "exact" if surely else "provisional"
+        doubts: Doubts = SURE if surely else Doubt.RENEWAL_UNSURE
         taken_at, by = took_effect(event, observer.coordinator, waited=True)
         taken_at = max(taken_at, old.joined_at_ms)
-        rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
+        rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", doubts, by)
     if member.instance_id:
         group.instances[member.instance_id] = member_id
     open_rebalance.joins.append(
@@ -221,7 +223,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     if open_rebalance.settled:
         rebalance.settle(observer, group, open_rebalance)
     elif not is_new and before != (member.session_ms, member.rebalance_ms):
-        observer.emit_member(group, member, open_rebalance.joined_at_ms, "exact")
+        observer.emit_member(group, member, open_rebalance.joined_at_ms, SURE)
 
 
 _SECOND_JOIN = ("need to re-join with the given member-id", "rebalance failed due to MemberIdRequiredException")
@@ -292,14 +294,14 @@ def take_fenced(observer: Facts, group: Group, event: Event) -> None:
         came_by = refusals.end_the_seated(observer, group, old, taken_at)
     elif over is not None and over.cause in ("static_replaced", "session_expired"):
         came_by = "static_replaced"
-        lives.correct(observer, group, over, taken_at, came_by, over.certainty)
+        lives.correct(observer, group, over, taken_at, came_by, over.doubts)
     if heir is not None:
         heir.replaces, heir.replaces_surely = member_id, True
     member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
-    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", came_by, "exact")
+    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", came_by, SURE)
     told_from, told_by = told_between(event)
-    lives.end(observer, group, member, max(told_from, taken_at), "static_replaced", "", "exact", told_by)
+    lives.end(observer, group, member, max(told_from, taken_at), "static_replaced", "", SURE, told_by)
 
 
 def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]:
@@ -336,17 +338,17 @@ def _replaced_one_that_ended(observer: Facts, group: Group, over: Ended, taken_a
     in_time = -observer.settings.burst_ms <= told_by - taken_at and over.ended_at_ms - taken_at <= AT_ONCE_MS
     if over.cause == "static_replaced" and in_time:
         # It waited, and was told in the instant in which its place was taken.
-        return over.member.member_id, over.certainty != "provisional"
-    if over.certainty == "exact":
+        return over.member.member_id, certainty_of(over.doubts) != "provisional"
+    if over.doubts == SURE:
         return "", True
     if taken_at - LATE_MS <= over.ended_at_ms <= taken_at - STAMP_MS:
         if over.by is not None and not 0 <= over.by < taken_at:
             over.rivalled = True  # the timer of its session may have been late: then it was replaced
-            lives.correct(observer, group, over, over.ended_at_ms, over.cause, "provisional", taken_at)
+            lives.correct(observer, group, over, over.ended_at_ms, over.cause, Doubt.TIMER_MAY_BE_LATE, taken_at)
         return "", True
     if over.ended_at_ms > taken_at - STAMP_MS:
-        surely = over.certainty == "inferred" and over.ended_at_ms > taken_at + STAMP_MS
-        lives.correct(observer, group, over, taken_at, "static_replaced", "exact" if surely else "provisional")
+        surely = certainty_of(over.doubts) == "inferred" and over.ended_at_ms > taken_at + STAMP_MS
+        lives.correct(observer, group, over, taken_at, "static_replaced", SURE if surely else Doubt.STAMPS_TIED)
         return over.member.member_id, surely
     return "", True
 
@@ -392,8 +394,8 @@ def _correct_the_seated(observer: Facts, group: Group, instance_id: str, taken_a
     over = group.last_in_seat(instance_id)
     if over is None or over.ended_at_ms <= group.stable_at_ms:
         return
-    if over.cause == "session_expired" and not (over.certainty == "exact" or over.told):
-        lives.correct(observer, group, over, taken_at, "static_replaced", "provisional")
+    if over.cause == "session_expired" and not (over.doubts == SURE or over.told):
+        lives.correct(observer, group, over, taken_at, "static_replaced", Doubt.BY_ELIMINATION)
 
 
 def take_replacement(observer: Facts, group: Group, event: Event, member_id: str) -> None:
@@ -405,7 +407,7 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         taken_at = max(taken_at, old.joined_at_ms)
     session_renewed_at_ms = max(taken_at, event.handled_at_ms)  # the instant in every recording, within these bounds
     # Of two that took a seat in one breath Scala's tells the second the id of the first, which is over.
-    sure: Certainty = "provisional" if member_id in group.ended else "exact"
+    of_new: Doubts = Doubt.ID_UNSURE if member_id in group.ended else SURE
     member = group.members.get(member_id)
     if member is None:
         member = Member(
@@ -430,26 +432,28 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         # Unless it was heard since the gap, somebody may have taken its place in it; unless it was since a load,
         # just before the broker fell.
         unseen = _may_be_taken_back(group, old) or (not named and _may_have_been_taken_unseen(observer, group, old))
-        how_sure: Certainty = "exact" if heard_since and not unseen else "provisional"
+        doubts: Doubts = SURE if heard_since else Doubt.LINES_LOST
+        if unseen:
+            doubts |= Doubt.SEAT_MAY_BE_TAKEN
         said = group.said.end_of(old.member_id, "static_replaced", taken_at, LATE_MS)
         group.said.ends.pop(old.member_id, None)
         if said is not None:
-            taken_at, by, how_sure = max(said.at_ms, old.joined_at_ms), None, said.certainty
-        rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
+            taken_at, by, doubts = max(said.at_ms, old.joined_at_ms), None, said.doubts
+        rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", doubts, by)
         if group.leader == old.member_id:
             group.leader = member_id
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     group.instances[event.group_instance_id] = member_id
     member.seen_joining = True
     observer.index(group, member)
-    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", sure, by)
+    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", of_new, by)
     # This arming still runs on the timeout stored before (Kafka arms first, updates then); later ones on the new.
     deadline_ms = member.session_ms
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     if deadline_ms >= 0:
         member.session_renewed_at_ms = session_renewed_at_ms + deadline_ms - member.session_ms
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
-    observer.emit_member(group, member, taken_at, sure)
+    observer.emit_member(group, member, taken_at, of_new)
     polls.on_request(observer, group, member, "join", event.arrived_at_ms)
     # The group was Stable when it was handled; by the answer, which waits for an append, it need not have been.
     group.steady_at_ms = max(group.steady_at_ms, event.handled_at_ms)

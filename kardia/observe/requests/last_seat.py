@@ -38,7 +38,7 @@ def begin(facts: Facts, group: Group, event: Event) -> bool:
         over.client_id,
         over.instance_id,
         taken.reason,
-        taken.certainty,
+        taken.doubts,
         taken.by,
     )
     rebalance.begin(facts, group, cause, NEVER, len(group.members))

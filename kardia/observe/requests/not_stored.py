@@ -10,7 +10,7 @@ held against Kafka's own classes.
 
 from __future__ import annotations
 
-from kardia.certainty import stands
+from kardia.doubts import Doubt, stands
 from kardia.events import Event, Kind
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
@@ -56,9 +56,9 @@ def on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     over = group.last_in_seat(event.group_instance_id)
     meanwhile = over is not None and event.handled_at_ms <= over.ended_at_ms <= at
     if over is not None and meanwhile and over.cause == "static_replaced":
-        lives.reinstate(facts, group, over, at, certainty="inferred")
-    elif over is not None and meanwhile and over.cause == "session_expired" and not stands(over.certainty):
-        lives.reinstate(facts, group, over, at, certainty="provisional")  # by then its seat was not its own
+        lives.reinstate(facts, group, over, at, doubts=Doubt.BY_RULE)
+    elif over is not None and meanwhile and over.cause == "session_expired" and not stands(over.doubts):
+        lives.reinstate(facts, group, over, at, doubts=Doubt.STORED_LATE)  # by then its seat was not its own
     else:
         refusals.note_waiting(facts, group, event, at)  # somebody new, by an id that nobody knows
 
@@ -76,8 +76,8 @@ def gives_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     over = group.last_in_seat(taker.instance_id) if taker.instance_id else None
     if over is None or over.cause != "static_replaced" or abs(over.ended_at_ms - taker.joined_at_ms) > STAMP_MS:
         return False
-    lives.end(facts, group, taker, at, "static_replaced", "", "provisional")
-    lives.reinstate(facts, group, over, at, certainty="provisional").synced_generation = event.generation_id
+    lives.end(facts, group, taker, at, "static_replaced", "", Doubt.STORED_LATE)
+    lives.reinstate(facts, group, over, at, doubts=Doubt.STORED_LATE).synced_generation = event.generation_id
     if group.leader == taker.member_id:
         group.leader = over.member.member_id
     return True

@@ -8,7 +8,7 @@ under way, and it may have begun it. Sources: `doJoinGroup`, `expireHeartbeat` o
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS, Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
@@ -40,14 +40,14 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
             group.rejected_at_ms = max(group.rejected_at_ms, at)
         member = group.members.get(event.member_id)
         if member is not None:
-            lives.end(observer, group, member, at, "rejected", "", "exact")
+            lives.end(observer, group, member, at, "rejected", "", SURE)
         return
     left = group.left_pending.get(event.member_id)
     waited_ms = at - event.handled_at_ms
     if left is not None and abs(left.left_at_ms - at) <= observer.settings.burst_ms and waited_ms > 4 * STAMP_MS:
         del group.left_pending[event.member_id]
         note_waiting(observer, group, event, at)
-        _note_life(observer, group, event, at, left.cause, left.reason, left.certainty)
+        _note_life(observer, group, event, at, left.cause, left.reason, left.doubts)
         return
     # A first JoinGroup is told 82 only if it was let in, and another process took the place that it waited in.
     let_in = error == ErrorCode.FENCED_INSTANCE_ID and not event.member_id
@@ -116,7 +116,7 @@ def held_before(group: Group, event: Event) -> str:
 def _said_to_end_later(group: Group, event: Event) -> str:
     """Who had the seat, and was said to have ended by silence later than it was taken."""
     over = group.last_in_seat(event.group_instance_id)
-    if over is None or over.cause != "session_expired" or over.told or over.certainty == "exact":
+    if over is None or over.cause != "session_expired" or over.told or over.doubts == SURE:
         return ""
     return over.member.member_id if over.ended_at_ms > event.handled_at_ms + STAMP_MS else ""
 
@@ -128,7 +128,7 @@ def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:
         return
     if not -observer.settings.tolerance_ms <= waited_ms - NEW_MEMBER_JOIN_TIMEOUT_MS <= LATE_MS:
         return
-    _note_life(observer, group, event, at, "join_timeout", "", "exact")
+    _note_life(observer, group, event, at, "join_timeout", "", SURE)
 
 
 def _note_removed_seat(observer: Facts, group: Group, event: Event) -> None:
@@ -142,12 +142,10 @@ def _note_removed_seat(observer: Facts, group: Group, event: Event) -> None:
         return
     over = group.last_in_seat(event.group_instance_id)
     if over is not None and over.cause in LEAVE_CAUSES and over.ended_at_ms >= event.handled_at_ms:
-        lives.correct(observer, group, over, event.handled_at_ms, "static_replaced", "inferred")
+        lives.correct(observer, group, over, event.handled_at_ms, "static_replaced", Doubt.BY_RULE)
 
 
-def _note_life(
-    observer: Facts, group: Group, event: Event, at: float, cause: str, reason: str, certainty: Certainty
-) -> None:
+def _note_life(observer: Facts, group: Group, event: Event, at: float, cause: str, reason: str, doubts: Doubts) -> None:
     """Somebody new was a member from its JoinGroup to its refusal."""
     member_id, detail = event.member_id, event.detail or {}
     pending.used(group, member_id, event)
@@ -155,8 +153,8 @@ def _note_life(
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
-    observer.emit_transition(group, event.handled_at_ms, member_id, "Absent", "Member", "member_joined", "exact")
-    lives.end(observer, group, member, at, cause, reason, certainty)
+    observer.emit_transition(group, event.handled_at_ms, member_id, "Absent", "Member", "member_joined", SURE)
+    lives.end(observer, group, member, at, cause, reason, doubts)
 
 
 def end_the_seated(observer: Facts, group: Group, old: Member, taken_at: float) -> str:
@@ -166,13 +164,13 @@ def end_the_seated(observer: Facts, group: Group, old: Member, taken_at: float) 
     is_over = current is not None and current.joined_at_ms >= taken_at
     armed = old.renewed_before_join_at_ms if is_over else old.session_renewed_at_ms  # the end renews who is in it
     known = old.deadline >= 0 and armed >= 0 and not old.is_unsure(armed) and armed > group.unsure_to
-    how_sure: Certainty = "exact" if known else "provisional"
+    doubts: Doubts = SURE if known else Doubt.RENEWAL_UNSURE
     ran_out_at = old.over_from(armed + old.session_ms) if old.deadline >= 0 and armed >= 0 else NEVER
     if 0 <= ran_out_at <= taken_at:
-        how_sure = weaker(how_sure, "exact" if ran_out_at < taken_at - LATE_MS else "provisional")
-        lives.end(observer, group, old, ran_out_at, "session_expired", "", how_sure, taken_at)
+        doubts = doubts | (SURE if ran_out_at < taken_at - LATE_MS else Doubt.TIMER_MAY_BE_LATE)
+        lives.end(observer, group, old, ran_out_at, "session_expired", "", doubts, taken_at)
         return "member_joined"
-    lives.end(observer, group, old, taken_at, "static_replaced", "", how_sure)
+    lives.end(observer, group, old, taken_at, "static_replaced", "", doubts)
     return "static_replaced"
 
 
@@ -184,9 +182,9 @@ def began_before(group: Group, current: Rebalance | None, event: Event) -> None:
     if event.handled_at_ms < current.started_at_ms and current.row_known < 0:
         trigger = "unknown" if event.member_id in group.members else "member_joined"
         current.started_at_ms = event.handled_at_ms
-        current.cause = Cause(event.handled_at_ms, trigger, event.member_id, event.client_id, certainty="provisional")
+        current.cause = Cause(event.handled_at_ms, trigger, event.member_id, event.client_id, doubts=Doubt.BEGIN_UNSEEN)
     elif abs(event.handled_at_ms - current.started_at_ms) <= STAMP_MS and event.member_id != current.cause.member_id:
-        current.cause.certainty = weaker(current.cause.certainty, "provisional")
+        current.cause.doubts = current.cause.doubts | Doubt.STAMPS_TIED
 
 
 def shows_begin(current: Rebalance, began: Cause) -> bool:
@@ -196,8 +194,8 @@ def shows_begin(current: Rebalance, began: Cause) -> bool:
     if current.joined_at_ms >= 0:
         return True
     if began.trigger not in _BY_JOIN:
-        return began.certainty == "exact"
+        return began.doubts == SURE
     others = (join for join in current.refused if join.member_id != began.member_id)
     if any(abs(join.handled_at_ms - began.at) <= STAMP_MS for join in others):
-        began.certainty = weaker(began.certainty, "provisional")
-    return began.certainty == "exact" or bool(current.refused)
+        began.doubts = began.doubts | Doubt.STAMPS_TIED
+    return began.doubts == SURE or bool(current.refused)

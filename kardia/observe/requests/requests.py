@@ -7,8 +7,8 @@ divergence and what is held is mended.
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
 from kardia.coordinator.behaviour import behaviour_of
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event, Kind
 from kardia.kafka import sessions
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
@@ -109,7 +109,7 @@ def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> b
     return over.ended_at_ms - observer.settings.burst_ms <= at <= last_at + observer.settings.burst_ms
 
 
-def heard_steady(observer: Facts, group: Group, event: Event, at: float, sure: Certainty = "inferred") -> None:
+def heard_steady(observer: Facts, group: Group, event: Event, at: float, doubts: Doubts = Doubt.SEEN_LATER) -> None:
     """A heartbeat answered 0 that does not fit a Stable group of this generation: bring the group in line with it."""
     if loads.take_back(observer, group, event, at):
         group.steady_at_ms = at
@@ -124,7 +124,7 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float, sure: C
         return
     if state == GroupState.UNKNOWN and event.generation_id >= 0:
         group.generation = event.generation_id
-        observer.move(group, at, GroupState.STABLE, "first seen", "inferred")
+        observer.move(group, at, GroupState.STABLE, "first seen", Doubt.THERE_BEFORE)
         group.steady_at_ms = at
         return
     observer.divergences += 1
@@ -134,7 +134,7 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float, sure: C
         group.stored = None
         pass_over(observer, group, at)
     drop(observer, group)
-    observer.move(group, at, GroupState.STABLE, "generation seen", sure)
+    observer.move(group, at, GroupState.STABLE, "generation seen", doubts)
     group.steady_at_ms = at
 
 
@@ -162,7 +162,9 @@ def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:
     if over is not None:
         observer.divergences += 1
         doubted = observer.is_doubted(group.broker, over.ended_at_ms, at)  # who loads answers 0 to whoever asks
-        return lives.reinstate(observer, group, over, at, certainty="provisional" if doubted else "inferred")
+        return lives.reinstate(
+            observer, group, over, at, doubts=Doubt.RESTART_UNJUDGED if doubted else Doubt.SEEN_LATER
+        )
     member = Member(event.member_id, at, instance_id=event.group_instance_id, session_renewed_at_ms=at)
     identify(observer, group, member, event, "")
     member.generation_first = event.generation_id
@@ -170,8 +172,8 @@ def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:
     if member.instance_id:
         group.instances[member.instance_id] = member.member_id
     observer.index(group, member)
-    observer.emit_member(group, member, at, "inferred")
-    observer.emit_transition(group, at, member.member_id, "Absent", "Member", "first seen", "inferred")
+    observer.emit_member(group, member, at, Doubt.THERE_BEFORE)
+    observer.emit_transition(group, at, member.member_id, "Absent", "Member", "first seen", Doubt.THERE_BEFORE)
     observer.watch(group, member)
     return member
 
@@ -199,7 +201,7 @@ def tell_fenced(observer: Facts, group: Group, member_id: str, at: float) -> Non
     over = group.ended.get(member_id)
     if over is not None and over.cause == "static_replaced" and not over.member.fenced:
         over.member.fenced = True
-        observer.emit_transition(group, at, member_id, "Absent", "Absent", "fenced", "exact")
+        observer.emit_transition(group, at, member_id, "Absent", "Absent", "fenced", SURE)
 
 
 def on_commit(observer: Facts, event: Event, at: float) -> None:
@@ -369,15 +371,15 @@ def _left(
     member, over = group.members.get(member_id), group.ended.get(member_id)
     if member is None and over is not None and over.cause in _MISSED and not over.told and at <= over.ended_at_ms:
         # It was missed in the next generation already: its answer waited for what was written before.
-        cause, certainty = leaving.why(observer, group, over.member, event, asked_id, reason)
-        lives.correct(observer, group, over, at, cause, certainty, None if by is None else min(by, over.ended_at_ms))
+        cause, doubts = leaving.why(observer, group, over.member, event, asked_id, reason)
+        lives.correct(observer, group, over, at, cause, doubts, None if by is None else min(by, over.ended_at_ms))
         return
     if member is None and asked_id:
         member = notice(observer, group, event._replace(member_id=asked_id), at)
     if member is None:
         return
-    cause, certainty = leaving.why(observer, group, member, event, asked_id, reason)
-    rebalance.end_member(observer, group, member, at, cause, reason, certainty, by)
+    cause, doubts = leaving.why(observer, group, member, event, asked_id, reason)
+    rebalance.end_member(observer, group, member, at, cause, reason, doubts, by)
 
 
 _MISSED = ("unknown", "rebalance_timeout", "session_expired")
@@ -389,7 +391,7 @@ def _left_unseen(group: Group, member_id: str, event: Event, reason: str, by: fl
     verdict = leaves.why(Member(member_id, event.handled_at_ms), event, member_id, reason)
     while len(group.left_pending) >= MAX_LEFT_PENDING:
         del group.left_pending[next(iter(group.left_pending))]
-    group.left_pending[member_id] = Left(member_id, event.handled_at_ms, verdict.cause, reason, verdict.certainty, by)
+    group.left_pending[member_id] = Left(member_id, event.handled_at_ms, verdict.cause, reason, verdict.doubts, by)
 
 
 def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Event) -> None:
@@ -402,7 +404,7 @@ def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Ev
         if error == NONE and member is not None and member.member_id not in current.listed:
             verdict = leaving.why(observer, group, member, event, asked_id or "", reason or "")
             at = min(event.handled_at_ms, current.joined_at_ms)
-            lives.end(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
+            lives.end(observer, group, member, at, verdict.cause, reason or "", verdict.doubts)
 
 
 def on_fetch(observer: Facts, event: Event, _at: float) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kardia.certainty import Certainty, stands
+from kardia.doubts import SURE, Doubt, Doubts, stands
 from kardia.events import Event
 from kardia.kafka.states import GroupState, ModernState
 from kardia.observe.evidence import disagreements
@@ -85,27 +85,27 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
         if fenced:
             disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id, fenced), event, at)
         return
-    cause, sure, words = reasons.LeaveCause(fenced, "exact", "") if fenced else _why_it_left(event)
+    cause, doubts, words = reasons.LeaveCause(fenced, SURE, "") if fenced else _why_it_left(event)
     member_id = _who(group, event)
     member, over = group.members.get(member_id), group.ended.get(member_id)
     if cause == "session_expired" and member is not None and facts.reads_requests(facts.broker, at):
         session_length.learn(facts, group, member, at)
     if member is not None and member.modern is not None:
         if member.modern.gone_at_ms >= 0:
-            removed.finish(facts, group, member, cause, words, sure)
+            removed.finish(facts, group, member, cause, words, doubts)
         elif facts.reads_records():
             # Its record says that it is gone, and not why.
-            group.said.note_end(member_id, SaidEnd(cause, at, sure))
+            group.said.note_end(member_id, SaidEnd(cause, at, doubts))
         elif fenced:
             tell = disagreements.of_fencing(facts, group, member_id, cause, at)
             disagreements.tell(facts, group, tell, event, at)
-            ends.remove_counted(facts, group, member, at, cause, "", "exact", told=True)
+            ends.remove_counted(facts, group, member, at, cause, "", SURE, told=True)
     elif over is not None:
         if fenced:
             disagreements.tell(facts, group, disagreements.of_fencing(facts, group, member_id, cause, at), event, at)
-        agrees = over.cause == cause and not (over.told and over.certainty == "exact")
-        if over.cause == "unknown" or (cause != "left" and (agrees or not stands(over.certainty))):
-            ends.correct(facts, group, over, over.ended_at_ms if over.told else at, cause, sure)
+        agrees = over.cause == cause and not (over.told and over.doubts == SURE)
+        if over.cause == "unknown" or (cause != "left" and (agrees or not stands(over.doubts))):
+            ends.correct(facts, group, over, over.ended_at_ms if over.told else at, cause, doubts)
             over.told = True
 
 
@@ -113,7 +113,7 @@ def _note_leave(facts: Facts, group: Group, event: Event, at: float) -> None:
     """When a member left; why, its request says. Its records come with a later stamp where the machine was busy."""
     member = group.members.get(_who(group, event))
     if member is not None and member.modern is not None and facts.reads_records():
-        group.said.note_end(member.member_id, SaidEnd("", at, "exact"))
+        group.said.note_end(member.member_id, SaidEnd("", at, SURE))
 
 
 def _note_begin(group: Group, event: Event, at: float, what: str) -> None:
@@ -153,13 +153,13 @@ def _on_joined(facts: Facts, group: Group, event: Event, at: float) -> None:
 
 
 def _named(facts: Facts, group: Group, event: Event, at: float, why: str) -> Member | None:
-    member = naming.name(facts, group, event.member_id, at, why, "exact")
+    member = naming.name(facts, group, event.member_id, at, why, SURE)
     if member is not None and member.joined_at_ms == at:
         member.instance_id = event.group_instance_id
         if member.instance_id:
             group.instances[member.instance_id] = member.member_id
         facts.index(group, member)
-        facts.emit_member(group, member, at, "exact")
+        facts.emit_member(group, member, at, SURE)
         group.said.cause = Cause(at, why, member.member_id, "", member.instance_id, named=True)
     return member
 
@@ -170,7 +170,7 @@ def _on_replaced(facts: Facts, group: Group, event: Event, at: float) -> None:
     if not replaced and before not in ("", event.member_id):
         replaced = [before]  # up to 3.9 the sentence does not always say whom
     for old_id in replaced:
-        naming.end(facts, group, old_id, at, "static_replaced", "exact")
+        naming.end(facts, group, old_id, at, "static_replaced", SURE)
     _named(facts, group, event, at, "static_replaced")
 
 
@@ -178,7 +178,7 @@ def _on_left(facts: Facts, group: Group, event: Event, at: float) -> None:
     """A poll interval that ran out is a leave as well: which of the two, takes the request log, or the words of a
     member that speaks the classic protocol."""
     left = _why_it_left(event)
-    _over(facts, group, event, at, left.cause, left.certainty, left.words)
+    _over(facts, group, event, at, left.cause, left.doubts, left.words)
 
 
 def _why_it_left(event: Event) -> reasons.LeaveCause:
@@ -187,24 +187,22 @@ def _why_it_left(event: Event) -> reasons.LeaveCause:
 
 
 def _on_fenced(facts: Facts, group: Group, event: Event, at: float) -> None:
-    _over(facts, group, event, at, _cause_of(event), "exact")
+    _over(facts, group, event, at, _cause_of(event), SURE)
 
 
-def _over(
-    facts: Facts, group: Group, event: Event, at: float, cause: str, certainty: Certainty, words: str = ""
-) -> None:
+def _over(facts: Facts, group: Group, event: Event, at: float, cause: str, doubts: Doubts, words: str = "") -> None:
     member_id = _who(group, event)
     if not member_id:
         return
     member = group.members.get(member_id)
-    naming.end(facts, group, member_id, at, cause, certainty, words)
+    naming.end(facts, group, member_id, at, cause, doubts, words)
     instance_id = member.instance_id if member is not None else event.group_instance_id
     if group.protocol != "consumer":
         group.said.cause = None  # its epoch has no line, and the next one that has is another
         return
     trigger = ends.TRIGGERS_BY_END.get(cause, "unknown")
-    sure: Certainty = "exact" if certainty == "exact" else "inferred"
-    group.said.cause = Cause(at, trigger, member_id, "", instance_id, words, sure, named=True)
+    of_epoch: Doubts = SURE if doubts == SURE else Doubt.REASON_CONCLUDED
+    group.said.cause = Cause(at, trigger, member_id, "", instance_id, words, of_epoch, named=True)
 
 
 def _on_instance_in_use(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -213,12 +211,12 @@ def _on_instance_in_use(facts: Facts, group: Group, event: Event, at: float) -> 
     for owner in owners:
         if owner.refusals < REFUSALS_MAX:
             owner.refusals += 1
-            facts.emit_transition(group, at, owner.member_id, "Member", "Member", "static_id_asked_for", "exact")
-    facts.emit_transition(group, at, event.member_id, "Absent", "Absent", "instance_id_in_use", "exact")
+            facts.emit_transition(group, at, owner.member_id, "Member", "Member", "static_id_asked_for", SURE)
+    facts.emit_transition(group, at, event.member_id, "Absent", "Absent", "instance_id_in_use", SURE)
 
 
 def _on_away(facts: Facts, group: Group, event: Event, at: float) -> None:
-    facts.emit_transition(group, at, event.member_id, "Member", "Member", "static_left", "exact")
+    facts.emit_transition(group, at, event.member_id, "Member", "Member", "static_left", SURE)
 
 
 def _on_raised(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -229,12 +227,12 @@ def _on_raised(facts: Facts, group: Group, event: Event, at: float) -> None:
     protocol = "streams" if streams else group.protocol if group.protocol != "classic" else "consumer"
     group.protocol = protocol
     if cause is None or not 0 <= at - cause.at <= BEGAN_WITHIN_MS or cause.trigger == "static_replaced":
-        cause = Cause(at, "unknown", certainty="unknown", named=True)
+        cause = Cause(at, "unknown", doubts=Doubt.NOT_SEEN, named=True)
     bump = Bump(event.generation_id - 1, event.generation_id, at, cause)
     cause.at = at
     group.generation, group.said.bump = event.generation_id, bump
     _tell(facts, group, bump)
-    facts.move(group, at, ModernState.ASSIGNING, cause.trigger, "exact")
+    facts.move(group, at, ModernState.ASSIGNING, cause.trigger, SURE)
 
 
 def _on_computed(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -244,9 +242,9 @@ def _on_computed(facts: Facts, group: Group, event: Event, at: float) -> None:
         _tell(facts, group, bump)
     group.generation = max(group.generation, event.generation_id)
     if group.protocol == "share":
-        facts.move(group, at, ModernState.STABLE, "assignment", "inferred")
+        facts.move(group, at, ModernState.STABLE, "assignment", Doubt.BY_RULE)
     else:
-        facts.move(group, at, GroupState.UNKNOWN, "assignment", "unknown")  # who has come to it is not told
+        facts.move(group, at, GroupState.UNKNOWN, "assignment", Doubt.NOT_SEEN)  # who has come to it is not told
 
 
 def _tell(facts: Facts, group: Group, bump: Bump) -> None:
@@ -259,7 +257,7 @@ def _tell(facts: Facts, group: Group, bump: Bump) -> None:
             bump,
             bump.cause,
             bump.row_known,
-            bump.cause.certainty,
+            bump.cause.doubts,
             settings.straggler_ms,
             False,
             False,
@@ -272,7 +270,7 @@ def _on_upgraded(facts: Facts, group: Group, event: Event, at: float) -> None:
     before = group.told_state
     group.protocol = str((event.detail or {}).get("reason", "consumer"))
     group.rebalance = group.said.kept = None
-    facts.tell_group(group, at, before, "upgraded", "exact")
+    facts.tell_group(group, at, before, "upgraded", SURE)
 
 
 def _begin_downgrade(facts: Facts, event: Event, at: float) -> None:
@@ -290,13 +288,13 @@ def _on_downgraded(facts: Facts, group: Group, _event: Event, at: float) -> None
         return  # the begin of its first rebalance has told it
     before, group.protocol = group.told_state, "classic"
     group.said.bump = group.said.cause = None
-    facts.tell_group(group, at, before, "downgraded", "exact")
+    facts.tell_group(group, at, before, "downgraded", SURE)
 
 
 def _on_loaded(facts: Facts, group: Group, _event: Event, at: float) -> None:
     group.loaded_at_ms = group.load_told_at_ms = at
     group.said.bump = group.said.cause = None
-    facts.tell_group(group, at, group.told_state, "coordinator_loaded", "exact")
+    facts.tell_group(group, at, group.told_state, "coordinator_loaded", SURE)
 
 
 def _on_unloaded(facts: Facts, group: Group, _event: Event, at: float) -> None:

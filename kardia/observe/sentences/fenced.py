@@ -6,6 +6,7 @@ Nobody's membership changes by it. Sources: `GroupMetadata.maybeThrowFencedIdExc
 
 from __future__ import annotations
 
+from kardia.doubts import SURE
 from kardia.events import Event
 from kardia.observe.facts.facts import Facts
 from kardia.observe.state.group import Group
@@ -29,7 +30,7 @@ def tell(facts: Facts, group: Group, event: Event, at: float) -> None:
         return
     counted.refusals += 1
     word = "Member" if event.member_id in group.members else "Absent"
-    facts.emit_transition(group, at, event.member_id, word, word, "fenced", "exact")
+    facts.emit_transition(group, at, event.member_id, word, word, "fenced", SURE)
 
 
 def _owner_id(event: Event) -> str:

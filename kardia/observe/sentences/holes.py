@@ -6,6 +6,7 @@ is not read: it is neither under way still nor known to have failed, and who was
 
 from __future__ import annotations
 
+from kardia.doubts import Doubt
 from kardia.kafka.states import GroupState
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import costs
@@ -41,7 +42,7 @@ def note(facts: Facts, group: Group, generation: int, at: float) -> None:
     # Of the one before nothing is known but that it was over: nothing follows from it.
     group.rebalance = Rebalance(generation - 1, NEVER, joined_at_ms=since, generation_after=generation)
     if group.state != GroupState.UNKNOWN:
-        facts.move(group, since if since >= 0 else at, GroupState.UNKNOWN, NOT_READ, "unknown", at)
+        facts.move(group, since if since >= 0 else at, GroupState.UNKNOWN, NOT_READ, Doubt.NOT_SEEN, at)
     group.generation = generation
     for member in group.members.values():
         _doubt(facts, group, member, at)
@@ -51,7 +52,7 @@ def _doubt(facts: Facts, group: Group, member: Member, at: float) -> None:
     """Whether somebody is a member still is not known."""
     if member.unknown_since_at_ms < 0:
         member.unknown_since_at_ms = at
-        facts.emit_member(group, member, member.joined_at_ms, "unknown")
+        facts.emit_member(group, member, member.joined_at_ms, Doubt.NOT_SEEN)
 
 
 def prove(facts: Facts, group: Group, member_id: str) -> None:
@@ -59,7 +60,7 @@ def prove(facts: Facts, group: Group, member_id: str) -> None:
     member = group.members.get(member_id)
     if member is not None and member.unknown_since_at_ms >= 0:
         member.unknown_since_at_ms = NEVER
-        facts.emit_member(group, member, member.joined_at_ms, "inferred")
+        facts.emit_member(group, member, member.joined_at_ms, Doubt.SEEN_LATER)
 
 
 def count(facts: Facts, group: Group, current: Rebalance, at: float) -> None:
@@ -78,7 +79,7 @@ def end_evicted(facts: Facts, group: Group, cause: Cause) -> None:
     """Whose session is over by the reason of a rebalance is gone. Its own sentence stands just before that one, and is
     lost where it is not known."""
     if cause.trigger == "session_expired" and cause.member_id and cause.member_id not in group.ended:
-        naming.end(facts, group, cause.member_id, cause.at, "session_expired", cause.certainty)
+        naming.end(facts, group, cause.member_id, cause.at, "session_expired", cause.doubts)
 
 
 def end_left(facts: Facts, group: Group, current: Rebalance) -> None:
@@ -86,5 +87,5 @@ def end_left(facts: Facts, group: Group, current: Rebalance) -> None:
     after the begin, and is lost if it has not come by then."""
     cause = current.cause
     if cause is not None and cause.trigger in BY_LEAVE and cause.member_id in group.members:
-        why, certainty, words = reasons.why_it_left(cause.reason)
-        naming.end(facts, group, cause.member_id, cause.at, why, certainty, words, told=False)
+        why, doubts, words = reasons.why_it_left(cause.reason)
+        naming.end(facts, group, cause.member_id, cause.at, why, doubts, words, told=False)

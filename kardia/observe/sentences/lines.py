@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState
 from kardia.observe.evidence import gone
@@ -83,7 +83,7 @@ def lose(facts: Facts, group: Group, at: float, why: str) -> None:
     for member in group.members.values():
         member.unknown_since_at_ms = at
     if group.state != GroupState.UNKNOWN:
-        facts.move(group, at, GroupState.UNKNOWN, why, "unknown")
+        facts.move(group, at, GroupState.UNKNOWN, why, Doubt.NOT_SEEN)
 
 
 def take_over(facts: Facts, group: Group, end: Event, at: float) -> None:
@@ -103,7 +103,7 @@ def take_over(facts: Facts, group: Group, end: Event, at: float) -> None:
     told = current is not None and current.row_known >= 0 and current.assigned_at_ms < 0
     if current is not None and told and current.joined_at_ms < 0 <= current.started_at_ms:
         current.unrequested = current.settled = True
-        facts.move(group, current.started_at_ms, GroupState.PREPARING, "log_ends", "inferred")
+        facts.move(group, current.started_at_ms, GroupState.PREPARING, "log_ends", Doubt.SEEN_LATER)
     elif current is not None and (told or (current.joined_at_ms >= 0) != (current.assigned_at_ms >= 0)):
         lose(facts, group, at, "log_ends")
         return
@@ -148,8 +148,8 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
     holes.end_evicted(facts, group, cause)
     gone_by_it = len(unsynced) or int(cause.trigger in _BEGUN_BY_AN_END and cause.member_id not in group.members)
     for member_id in unsynced:
-        sure: Certainty = "exact" if member_id in group.members else "inferred"
-        naming.end(facts, group, member_id, at, "sync_timeout", sure)
+        doubts: Doubts = SURE if member_id in group.members else Doubt.ORDER_OF_LINES
+        naming.end(facts, group, member_id, at, "sync_timeout", doubts)
     holes.prove(facts, group, cause.member_id)
     remember(group)
     group.rebalance = Rebalance(
@@ -166,14 +166,14 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
     if cause.trigger in _BY_A_MEMBER and cause.member_id:
         naming.first_named(facts, group, cause.member_id, at, generation=before)
     if cause.trigger == "member_joined" and cause.member_id:
-        member = naming.name(facts, group, cause.member_id, at, "member_joined", "exact")
+        member = naming.name(facts, group, cause.member_id, at, "member_joined", SURE)
         if member is not None and member.joined_at_ms == at:
             member.client_id, member.instance_id = cause.client_id, cause.instance_id
             if cause.instance_id:
                 group.instances[cause.instance_id] = member.member_id
             facts.index(group, member)
-            facts.emit_member(group, member, at, "exact")
-    facts.move(group, at, GroupState.PREPARING, cause.trigger, cause.certainty)
+            facts.emit_member(group, member, at, SURE)
+    facts.move(group, at, GroupState.PREPARING, cause.trigger, cause.doubts)
     emit(facts, group, group.rebalance)
 
 
@@ -196,7 +196,7 @@ def _confirm_admin(facts: Facts, group: Group, cause: Cause) -> None:
     """An admin named static ids alone: then the sentence about the member's leave, just before, says no more."""
     over = group.ended.get(cause.member_id)
     if over is not None and cause.trigger == "removed_by_admin" and over.cause == "left":
-        lives.correct(facts, group, over, over.ended_at_ms, "removed_by_admin", "inferred")
+        lives.correct(facts, group, over, over.ended_at_ms, "removed_by_admin", Doubt.ORDER_OF_LINES)
 
 
 def _on_stabilized(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -211,7 +211,7 @@ def _on_stabilized(facts: Facts, group: Group, event: Event, at: float) -> None:
     group.generation, group.membership_complete = generation, False
     _let_in(facts, group, generation)
     holes.count(facts, group, current, at)
-    facts.move(group, at, GroupState.COMPLETING, "join phase completed", "exact")
+    facts.move(group, at, GroupState.COMPLETING, "join phase completed", SURE)
     emit(facts, group, current)
 
 
@@ -220,8 +220,8 @@ def _let_in(facts: Facts, group: Group, generation: int) -> None:
     for member in group.members.values():
         if member.generation_first < 0:
             member.generation_first = generation
-            sure: Certainty = "exact" if member.unknown_since_at_ms < 0 else "provisional"
-            facts.emit_member(group, member, member.joined_at_ms, sure)
+            doubts: Doubts = SURE if member.unknown_since_at_ms < 0 else Doubt.LINES_LOST
+            facts.emit_member(group, member, member.joined_at_ms, doubts)
 
 
 def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -239,15 +239,15 @@ def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
         holes.prove(facts, group, event.member_id)
         holes.count(facts, group, current, at)
     # It is Stable when what was received is stored, which no line says: some ms later, on a slow disk 100.
-    become_stable(facts, group, current, at, "inferred")
+    become_stable(facts, group, current, at, Doubt.BY_RULE)
     emit(facts, group, current)
 
 
-def become_stable(facts: Facts, group: Group, current: Rebalance, at: float, certainty: Certainty) -> None:
+def become_stable(facts: Facts, group: Group, current: Rebalance, at: float, doubts: Doubts) -> None:
     """The leader's assignment is stored at `at`."""
     current.assigned_at_ms = group.stable_at_ms = at
     group.said.kept = Kept(current.generation_after, False)
-    facts.move(group, at, GroupState.STABLE, "assignment stored", certainty)
+    facts.move(group, at, GroupState.STABLE, "assignment stored", doubts)
 
 
 def _on_empty(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -263,9 +263,9 @@ def _on_empty(facts: Facts, group: Group, event: Event, at: float) -> None:
 
 
 def become_empty(
-    facts: Facts, group: Group, current: Rebalance, generation: int, at: float, certainty: Certainty = "exact"
+    facts: Facts, group: Group, current: Rebalance, generation: int, at: float, doubts: Doubts = SURE
 ) -> None:
-    """The join phase of a rebalance ends with nobody left. `certainty`: how sure the instant is."""
+    """The join phase of a rebalance ends with nobody left. `doubts`: how sure the instant is."""
     naming.end_others(facts, group, (), at)
     current.joined_at_ms = current.assigned_at_ms = at
     current.generation_after, current.leader, current.size = generation, "", 0
@@ -273,7 +273,7 @@ def become_empty(
     group.membership_complete = True
     group.instances.clear()
     costs.forget_assignment(group)
-    facts.move(group, at, GroupState.EMPTY, "no members left", certainty)
+    facts.move(group, at, GroupState.EMPTY, "no members left", doubts)
     emit(facts, group, current)
 
 
@@ -284,12 +284,12 @@ def unseen(facts: Facts, group: Group, generation: int, at: float) -> Rebalance:
     since = holes.last_state_at(group, at)
     began = since if since >= 0 else at
     remember(group)
-    cause = Cause(began, "unknown", certainty="unknown", by=at if since >= 0 else None, named=True)
+    cause = Cause(began, "unknown", doubts=Doubt.NOT_SEEN, by=at if since >= 0 else None, named=True)
     group.rebalance = Rebalance(
         generation - 1, began, cause, told_from=group.told_state, unrequested=True, settled=True, began_unseen=since < 0
     )
     if group.state != GroupState.UNKNOWN:
-        facts.move(group, at, GroupState.UNKNOWN, "not seen to begin", "unknown")
+        facts.move(group, at, GroupState.UNKNOWN, "not seen to begin", Doubt.NOT_SEEN)
     return group.rebalance
 
 
@@ -298,7 +298,7 @@ def unseen(facts: Facts, group: Group, generation: int, at: float) -> Rebalance:
 
 def _on_added(facts: Facts, group: Group, event: Event, at: float) -> None:
     is_new = event.member_id not in group.members
-    member = naming.name(facts, group, event.member_id, at, "member_joined", "exact")
+    member = naming.name(facts, group, event.member_id, at, "member_joined", SURE)
     if is_new and member is not None:
         member.instance_id = event.group_instance_id
         if member.instance_id:
@@ -306,18 +306,18 @@ def _on_added(facts: Facts, group: Group, event: Event, at: float) -> None:
         else:
             member.client_id = reasons.client_id_of(event.member_id)
         facts.index(group, member)
-        facts.emit_member(group, member, at, "exact")
+        facts.emit_member(group, member, at, SURE)
 
 
 def _on_failed(facts: Facts, group: Group, event: Event, at: float) -> None:
     member, current = group.members.get(event.member_id), group.rebalance
-    certainty: Certainty = "exact"
+    doubts: Doubts = SURE
     if current is not None and group.state == GroupState.PREPARING and (member is None or member.generation_first < 0):
         waited_ms = at - (current.started_at_ms if member is None else member.joined_at_ms)
-        certainty = "exact" if waited_ms < NEW_MEMBER_JOIN_TIMEOUT_MS else "provisional"
+        doubts = SURE if waited_ms < NEW_MEMBER_JOIN_TIMEOUT_MS else Doubt.TIMERS_TIED
     if member is None or member.generation_first >= 0:  # whoever is new waits itself
         _note_waited(group, event.member_id, "" if member is None else member.client_id, at)
-    naming.end(facts, group, event.member_id, at, "session_expired", certainty)
+    naming.end(facts, group, event.member_id, at, "session_expired", doubts)
 
 
 def _note_waited(group: Group, member_id: str, client_id: str, at: float) -> None:
@@ -341,16 +341,16 @@ def _note_last_leave(group: Group, at: float) -> None:
 
 
 def _on_left(facts: Facts, group: Group, event: Event, at: float) -> None:
-    cause, certainty, words = reasons.why_it_left(str((event.detail or {}).get("reason", "")))
+    cause, doubts, words = reasons.why_it_left(str((event.detail or {}).get("reason", "")))
     if group.state == GroupState.EMPTY and group.rebalance is not None and group.rebalance.joined_at_ms >= 0:
         at = min(at, group.rebalance.joined_at_ms)  # up to 3.9 it is said after what it led to: nobody was left
-    naming.end(facts, group, event.member_id, at, cause, certainty, words, line=event)
+    naming.end(facts, group, event.member_id, at, cause, doubts, words, line=event)
 
 
 def _on_replaced(facts: Facts, group: Group, event: Event, at: float) -> None:
     """The new id is not told, or not read: it is known when something names it."""
     group.membership_complete = False
-    naming.end(facts, group, event.member_id, at, "static_replaced", "exact")
+    naming.end(facts, group, event.member_id, at, "static_replaced", SURE)
 
 
 def _on_not_joined(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -362,7 +362,7 @@ def _on_not_joined(facts: Facts, group: Group, event: Event, at: float) -> None:
         if current is not None and group.state == GroupState.PREPARING and current.cause is not None:
             waited_ms = int(at - current.started_at_ms)
             current.removed.append(Waited(member_id, "" if member is None else member.client_id, waited_ms))
-        naming.end(facts, group, member_id, at, "rebalance_timeout", "exact")
+        naming.end(facts, group, member_id, at, "rebalance_timeout", SURE)
 
 
 # --- the group as a whole
@@ -378,9 +378,9 @@ def _on_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
     named = loading.take(facts, group, generation)
     if generation < 0 and kept is not None:
         generation = kept.generation
-    state, certainty = _loaded_as(group, generation, count)
+    state, doubts = _loaded_as(group, generation, count)
     if state == GroupState.UNKNOWN and named:
-        state, certainty = GroupState.STABLE, "inferred"
+        state, doubts = GroupState.STABLE, Doubt.SEEN_LATER
     group.rebalance = None
     group.generation = generation
     group.loaded_at_ms = group.load_told_at_ms = at
@@ -397,24 +397,24 @@ def _on_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
         naming.end_others(facts, group, staying, at)
         group.membership_complete = False
         for entry in named:
-            naming.take_entry(facts, group, entry, generation, at, why="coordinator_loaded", certainty="provisional")
+            naming.take_entry(facts, group, entry, generation, at, why="coordinator_loaded", doubts=Doubt.LOADED_AGAIN)
     for member in group.members.values():
         member.unknown_since_at_ms = NEVER
     if state == group.told_state:
-        facts.tell_group(group, at, state, "coordinator_loaded", certainty)
+        facts.tell_group(group, at, state, "coordinator_loaded", doubts)
     else:
-        facts.move(group, at, state, "coordinator_loaded", certainty)
+        facts.move(group, at, state, "coordinator_loaded", doubts)
 
 
-def _loaded_as(group: Group, generation: int, count: int) -> tuple[str, Certainty]:
+def _loaded_as(group: Group, generation: int, count: int) -> tuple[str, Doubts]:
     """State of a group after a load: Stable with members, Empty without (`loadGroup`, `ClassicGroup`)."""
     if count >= 0:
-        return (GroupState.STABLE if count else GroupState.EMPTY), "exact"
+        return (GroupState.STABLE if count else GroupState.EMPTY), SURE
     if group.stored is not None and group.stored.generation == generation:
-        return (GroupState.STABLE if group.stored.member_ids else GroupState.EMPTY), "exact"
+        return (GroupState.STABLE if group.stored.member_ids else GroupState.EMPTY), SURE
     if group.said.kept is not None and group.said.kept.generation == generation:
-        return (GroupState.EMPTY if group.said.kept.is_empty else GroupState.STABLE), "inferred"
-    return GroupState.UNKNOWN, "unknown"
+        return (GroupState.EMPTY if group.said.kept.is_empty else GroupState.STABLE), Doubt.SEEN_LATER
+    return GroupState.UNKNOWN, Doubt.NOT_SEEN
 
 
 def _on_unloaded(facts: Facts, group: Group, _event: Event, at: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kardia.certainty import Certainty
+from kardia.doubts import Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.libraries import recognise
 from kardia.observe.facts.facts import Facts
@@ -34,7 +34,7 @@ def group_of(facts: Facts, event: Event) -> Group:
 
 
 def name(
-    facts: Facts, group: Group, member_id: str, at: float, why: str, certainty: Certainty, since: float = NEVER
+    facts: Facts, group: Group, member_id: str, at: float, why: str, doubts: Doubts, since: float = NEVER
 ) -> Member | None:
     """A member that something names, a new life if it was not known: since `at`, or at some time between `since` and
     `at`. None beyond `MAX_NAMED`."""
@@ -51,7 +51,7 @@ def name(
     member.joined_by = at if at > begin else None
     group.members[member_id] = member
     facts.index(group, member)
-    facts.emit_transition(group, begin, member_id, "Absent", "Member", why, certainty, member.joined_by)
+    facts.emit_transition(group, begin, member_id, "Absent", "Member", why, doubts, member.joined_by)
     return member
 
 
@@ -60,10 +60,10 @@ def first_named(facts: Facts, group: Group, member_id: str, at: float, generatio
     become one, if nothing has named it before."""
     if member_id in group.members:
         return
-    member = name(facts, group, member_id, at, "listed", "inferred", group.said.listed_at_ms)
+    member = name(facts, group, member_id, at, "listed", Doubt.THERE_BEFORE, group.said.listed_at_ms)
     if member is not None:
         member.generation_first = generation
-        facts.emit_member(group, member, at, "inferred")
+        facts.emit_member(group, member, at, Doubt.THERE_BEFORE)
 
 
 def take_entry(
@@ -74,13 +74,13 @@ def take_entry(
     at: float,
     since: float = NEVER,
     why: str = "listed",
-    certainty: Certainty = "inferred",
+    doubts: Doubts = Doubt.SEEN_LATER,
 ) -> Member | None:
     """A member that a record names, with its time-outs and its address. It was one at some time from `since` on.
-    `certainty`: how sure it is of one that was not known."""
+    `doubts`: how sure it is of one that was not known."""
     member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment = entry
     is_new = member_id not in group.members
-    member = name(facts, group, member_id, at, why, certainty, since)
+    member = name(facts, group, member_id, at, why, doubts, since)
     if member is None:
         return None
     before = (member.session_ms, member.rebalance_ms, member.client_id, member.instance_id)
@@ -94,7 +94,7 @@ def take_entry(
         member.generation_first = generation
     member.unknown_since_at_ms = NEVER
     if is_new or before != (member.session_ms, member.rebalance_ms, member.client_id, member.instance_id):
-        facts.emit_member(group, member, at, certainty if is_new else "inferred")
+        facts.emit_member(group, member, at, doubts if is_new else Doubt.SEEN_LATER)
     return member
 
 
@@ -104,7 +104,7 @@ def end(
     member_id: str,
     at: float,
     cause: str,
-    certainty: Certainty,
+    doubts: Doubts,
     reason: str = "",
     by: float | None = None,
     *,
@@ -120,7 +120,7 @@ def end(
         else:
             over.told, over.reason = told, reason
             _take_metadata(facts, group, over.member, line)
-            lives.correct(facts, group, over, at, cause, certainty, by)
+            lives.correct(facts, group, over, at, cause, doubts, by)
         return
     if member is None:
         group.membership_complete = False  # a member that the list lacked: up to 2.4 nothing tells of a seat's new id
@@ -128,7 +128,7 @@ def end(
         if over is not None:
             member = replace(over.member, joined_at_ms=max(group.loaded_at_ms, over.ended_at_ms + 1.0), row_known=-1)
     _take_metadata(facts, group, member, line)
-    lives.end(facts, group, member, at, cause, reason, certainty, by)
+    lives.end(facts, group, member, at, cause, reason, doubts, by)
     if member_id in group.ended:
         group.ended[member_id].told = told
 
@@ -144,11 +144,11 @@ def _take_metadata(facts: Facts, group: Group, member: Member, line: Event | Non
 
 
 def end_unseen(
-    facts: Facts, group: Group, member: Member, by: float, cause: str = "unknown", certainty: Certainty = "unknown"
+    facts: Facts, group: Group, member: Member, by: float, cause: str = "unknown", doubts: Doubts = Doubt.NOT_SEEN
 ) -> None:
     """A member was gone at `by`, and no sentence said so: it went at some time since it was last named, or listed."""
     since = max(member.joined_at_ms, group.said.listed_at_ms)
-    end(facts, group, member.member_id, min(since, by), cause, certainty, by=by, told=False)
+    end(facts, group, member.member_id, min(since, by), cause, doubts, by=by, told=False)
 
 
 def end_others(facts: Facts, group: Group, staying: Collection[str], by: float) -> None:
@@ -161,6 +161,6 @@ def restore(facts: Facts, group: Group, stored: Stored, at: float) -> None:
     """A load: who stands in the last record is a member, whoever joined since is none."""
     end_others(facts, group, stored.member_ids, at)
     for member_id in stored.member_ids:
-        member = name(facts, group, member_id, at, "coordinator_loaded", "inferred")
+        member = name(facts, group, member_id, at, "coordinator_loaded", Doubt.SEEN_LATER)
         if member is not None and member.joined_at_ms == at:
-            facts.emit_member(group, member, at, "inferred")
+            facts.emit_member(group, member, at, Doubt.SEEN_LATER)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.clients.leaves import ADMIN_REASON, POLL_TIMEOUT_REASONS
@@ -72,7 +72,7 @@ class LeaveCause(NamedTuple):
     """`end_cause` of `members`, how sure it is, and the client's own words."""
 
     cause: str
-    certainty: Certainty
+    doubts: Doubts
     words: str
 
 
@@ -91,12 +91,12 @@ def why_it_left(words: str) -> LeaveCause:
     """Why a member left, by its own words. Without any it may have closed, run out of its poll interval, or have been
     removed: that takes the request log."""
     if words in NONE_GIVEN:
-        return LeaveCause("left", "unknown", "")
+        return LeaveCause("left", Doubt.REASON_NOT_GIVEN, "")
     if words in POLL_TIMEOUT_REASONS:
-        return LeaveCause("poll_timeout", "exact", words)
+        return LeaveCause("poll_timeout", SURE, words)
     if words == ADMIN_REASON:
-        return LeaveCause("removed_by_admin", "exact", words)
-    return LeaveCause("left", "exact" if words in _CLOSED else "unknown", words)
+        return LeaveCause("removed_by_admin", SURE, words)
+    return LeaveCause("left", SURE if words in _CLOSED else Doubt.REASON_NOT_GIVEN, words)
 
 
 def client_id_of(member_id: str) -> str:
@@ -123,18 +123,18 @@ def cause_of(group: Group, event: Event, at: float) -> Cause:
     if "LeaveGroup" in own:
         return _of_leave(group, event, at, own, words)
     trigger = next((trigger for part, trigger in _BY_WORDS if part in own), "unknown")
-    certainty: Certainty = "exact" if trigger != "unknown" else "unknown"
+    doubts: Doubts = SURE if trigger != "unknown" else Doubt.NOT_SEEN
     if trigger == "metadata_changed" and (not group.leader or _leads(group, event.member_id)):
         # Up to 2.5 the leader that joins again is told of in the same words, and no sentence says who leads.
-        trigger, certainty = "leader_rejoined" if group.leader else trigger, "inferred"
+        trigger, doubts = "leader_rejoined" if group.leader else trigger, Doubt.ORDER_OF_LINES
     member_id = event.member_id
     if trigger == "sync_timeout":
         removed = unsynced(group, event)
         member_id = removed[0] if removed else member_id
-        certainty = "exact" if member_id in group.members else "inferred"  # else it may be an old id
+        doubts = SURE if member_id in group.members else Doubt.ORDER_OF_LINES  # else it may be an old id
     client_id, instance_id = who(event, own) if trigger == "member_joined" else _known(group, member_id)
     reason = words or (own if trigger == "unknown" else "")
-    return Cause(at, trigger, member_id, client_id, instance_id, reason, certainty, named=True)
+    return Cause(at, trigger, member_id, client_id, instance_id, reason, doubts, named=True)
 
 
 def _leads(group: Group, member_id: str) -> bool:
@@ -170,25 +170,25 @@ def _of_leave(group: Group, event: Event, at: float, own: str, words: str) -> Ca
     over = group.ended.get(event.member_id) if event.member_id else _last(group)
     if over is None or over.cause not in LEAVE_CAUSES:
         left = why_it_left(words)
-        sure: Certainty = "exact" if left.certainty == "exact" else "inferred"
+        doubts: Doubts = SURE if left.doubts == SURE else Doubt.REASON_CONCLUDED
         known = _known(group, event.member_id)
-        return Cause(at, CAUSE_TO_TRIGGER[left.cause], event.member_id, *known, words, sure, named=True)
+        return Cause(at, CAUSE_TO_TRIGGER[left.cause], event.member_id, *known, words, doubts, named=True)
     member, cause = over.member, over.cause
-    if over.certainty != "exact" and _NOBODY in own:
+    if over.doubts != SURE and _NOBODY in own:
         cause = "removed_by_admin"
-    sure = "exact" if over.certainty == "exact" else "inferred"
+    doubts = SURE if over.doubts == SURE else Doubt.REASON_CONCLUDED
     known = member.client_id, member.instance_id
-    return Cause(at, CAUSE_TO_TRIGGER[cause], member.member_id, *known, over.reason, sure, named=True)
+    return Cause(at, CAUSE_TO_TRIGGER[cause], member.member_id, *known, over.reason, doubts, named=True)
 
 
 def _of_downgrade(group: Group, at: float, own: str) -> Cause:
     """The last member of the consumer protocol ended: the sentence about that was the one before."""
     over = _last(group)
     if over is None or over.cause not in CAUSE_TO_TRIGGER or over.ended_at_ms < at - DOWNGRADED_WITHIN_MS:
-        return Cause(at, "unknown", reason=own, certainty="unknown", named=True)
-    one, sure = over.member, over.certainty if over.certainty == "exact" else "inferred"
+        return Cause(at, "unknown", reason=own, doubts=Doubt.NOT_SEEN, named=True)
+    one, doubts = over.member, over.doubts if over.doubts == SURE else Doubt.ORDER_OF_LINES
     trigger = CAUSE_TO_TRIGGER[over.cause]
-    return Cause(at, trigger, one.member_id, one.client_id, one.instance_id, over.reason, sure, named=True)
+    return Cause(at, trigger, one.member_id, one.client_id, one.instance_id, over.reason, doubts, named=True)
 
 
 def _without_a_reason(group: Group, event: Event, at: float) -> Cause:
@@ -197,10 +197,12 @@ def _without_a_reason(group: Group, event: Event, at: float) -> Cause:
     over = _last(group)
     if over is not None and over.told and over.cause in CAUSE_TO_TRIGGER:
         one, trigger = over.member, CAUSE_TO_TRIGGER[over.cause]
-        return Cause(at, trigger, one.member_id, one.client_id, one.instance_id, over.reason, "inferred", named=True)
+        return Cause(
+            at, trigger, one.member_id, one.client_id, one.instance_id, over.reason, Doubt.ORDER_OF_LINES, named=True
+        )
     if event.generation_id == 0 or group.state in (GroupState.EMPTY, GroupState.DEAD):
-        return Cause(at, "member_joined", certainty="inferred", named=True)
-    return Cause(at, "unknown", certainty="unknown", named=True)
+        return Cause(at, "member_joined", doubts=Doubt.ORDER_OF_LINES, named=True)
+    return Cause(at, "unknown", doubts=Doubt.NOT_SEEN, named=True)
 
 
 def _last(group: Group) -> Ended | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Any
 
-from kardia.certainty import Certainty
+from kardia.doubts import Doubt, Doubts
 from kardia.events import CLOCKS_APART_MS, Event
 from kardia.kafka.libraries import recognise
 from kardia.kafka.states import GroupState
@@ -43,11 +43,11 @@ def on_sample(facts: Facts, event: Event) -> None:
         group.protocol_name = str(detail.get("assignor") or group.protocol_name)
         group.membership_complete = bool(detail.get("whole", True))
         if state != group.state:
-            sure: Certainty = "unknown" if state == GroupState.UNKNOWN else "inferred"
+            doubts: Doubts = Doubt.NOT_SEEN if state == GroupState.UNKNOWN else Doubt.SEEN_LATER
             begin = max(since if since >= 0 else _asked(event), group.loaded_at_ms)
-            facts.move(group, begin, state, "sampled", sure, event.logged_at_ms)
+            facts.move(group, begin, state, "sampled", doubts, event.logged_at_ms)
         elif was_stable and since >= 0 and was_classic and group.protocol == "classic" and _is_another(group, before):
-            facts.tell_group(group, since, state, "rebalanced", "inferred", event.logged_at_ms)
+            facts.tell_group(group, since, state, "rebalanced", Doubt.SEEN_LATER, event.logged_at_ms)
         if not group.members:
             forgetting.note_without_members(facts, group, event.logged_at_ms)
     group.said.sampled_at_ms = _asked(event)
@@ -119,7 +119,7 @@ def _end(facts: Facts, group: Group, member: Member, since: float, by: float, *,
     """A member is gone: at some time since it was last seen."""
     begin = min(max(since, member.joined_at_ms), by)
     reason = TAKEN_REASON if replaced else GONE_REASON
-    naming.end(facts, group, member.member_id, begin, "unknown", "unknown", reason, by, told=False)
+    naming.end(facts, group, member.member_id, begin, "unknown", Doubt.NOT_SEEN, reason, by, told=False)
 
 
 def _take_entry(facts: Facts, group: Group, entry: list[Any], since: float, asked: float, answered: float) -> None:
@@ -134,7 +134,7 @@ def _take_entry(facts: Facts, group: Group, entry: list[Any], since: float, aske
     if not is_new:
         member: Member | None = group.members[member_id]
     elif since >= 0:
-        member = naming.name(facts, group, member_id, answered, "sampled", "inferred", since)
+        member = naming.name(facts, group, member_id, answered, "sampled", Doubt.SEEN_LATER, since)
     elif len(group.members) < naming.MAX_NAMED:
         # It was there when it was first asked about: of its joining nothing is known.
         member = group.members[member_id] = Member(
@@ -155,7 +155,7 @@ def _take_entry(facts: Facts, group: Group, entry: list[Any], since: float, aske
         member.library = recognise("", client_id, group.protocol_type or "consumer")
     member.unknown_since_at_ms = NEVER
     if is_new or before != (member.client_id, member.client_host, member.instance_id):
-        facts.emit_member(group, member, answered, "inferred")
+        facts.emit_member(group, member, answered, Doubt.SEEN_LATER)
 
 
 def _digest(assigned: list[Any]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.certainty import Certainty
+from kardia.doubts import Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines.phases import STAMP_MS
@@ -54,13 +54,15 @@ def _on_empty(facts: Facts, group: Group, generation: int, at: float) -> None:
     step = generation > max(group.generation, 0) and (group.generation >= 0 or generation > 0)
     if step and group.generation >= 0:
         current = _under_way(facts, group, generation, at)
-        lines.become_empty(facts, group, current, generation, at, "inferred")
+        lines.become_empty(facts, group, current, generation, at, Doubt.SEEN_LATER)
         return
     naming.end_others(facts, group, (), at)
     group.rebalance, group.generation, group.said.kept = None, generation, Kept(generation, True)
     group.membership_complete = True
     # Of a new group it is written for its first JoinGroup, which may wait already.
-    facts.move(group, at, GroupState.EMPTY, "group record", "provisional" if generation == 0 else "inferred")
+    facts.move(
+        group, at, GroupState.EMPTY, "group record", Doubt.MAY_WAIT_UNSEEN if generation == 0 else Doubt.SEEN_LATER
+    )
 
 
 def _on_members(facts: Facts, group: Group, detail: dict[str, Any], generation: int, at: float) -> None:
@@ -83,7 +85,7 @@ def _on_members(facts: Facts, group: Group, detail: dict[str, Any], generation: 
     if current is not None:
         _complete(facts, group, current, detail, at, completed=completed)
     elif group.state != GroupState.STABLE and not _prepares_already(group, generation):
-        facts.move(group, at, GroupState.STABLE, "group record", "inferred")
+        facts.move(group, at, GroupState.STABLE, "group record", Doubt.SEEN_LATER)
 
 
 def _prepares_already(group: Group, generation: int) -> bool:
@@ -105,10 +107,10 @@ def _under_way(facts: Facts, group: Group, generation: int, at: float) -> Rebala
     if was_empty and current.cause is not None:
         # Nobody but somebody who joins begins a rebalance of a group without members.
         current.cause = Cause(
-            current.started_at_ms, "member_joined", certainty="inferred", by=current.cause.by, named=True
+            current.started_at_ms, "member_joined", doubts=Doubt.BY_RULE, by=current.cause.by, named=True
         )
     elif current.cause is not None and current.cause.by is not None:
-        current.cause.certainty = "inferred"  # that there was one, and between which instants; not why
+        current.cause.doubts = Doubt.SEEN_LATER  # that there was one, and between which instants; not why
     return current
 
 
@@ -131,16 +133,17 @@ def _take_members(
         if member.instance_id and member.instance_id in instances:
             # In a new generation it may have been evicted, and another one have come under its instance id later.
             if current is None:
-                naming.end_unseen(facts, group, member, at, "static_replaced", "provisional")
+                naming.end_unseen(facts, group, member, at, "static_replaced", Doubt.BY_ELIMINATION)
             else:
                 naming.end_unseen(facts, group, member, at)
         elif current is not None and _did_not_rejoin(group, current, member, longest_ms):
             # Up to 2.1 no sentence tells of a leave either, nor of a reason.
-            sure: Certainty = "inferred" if current.cause is not None and current.cause.reason else "provisional"
+            has_reason = current.cause is not None and bool(current.cause.reason)
+            doubts: Doubts = Doubt.BY_RULE if has_reason else Doubt.BY_ELIMINATION
             current.removed.append(
                 Waited(member_id, member.client_id, int(current.joined_at_ms - current.started_at_ms))
             )
-            naming.end(facts, group, member_id, current.joined_at_ms, "rebalance_timeout", sure, told=False)
+            naming.end(facts, group, member_id, current.joined_at_ms, "rebalance_timeout", doubts, told=False)
     naming.end_others(facts, group, listed, at)
     for entry in entries:
         naming.take_entry(facts, group, entry, generation, at, since)
@@ -168,7 +171,7 @@ def _complete(
     entries = detail["members"]
     current.generation_after, current.size = group.generation, len(entries)
     if completed:
-        lines.become_stable(facts, group, current, at, "inferred")
+        lines.become_stable(facts, group, current, at, Doubt.SEEN_LATER)
     current.leader, current.protocol_name = group.leader, group.protocol_name
     current.listed = {entry[0]: entry[1] or "" for entry in entries}
     costs.take_assignment(group, [(entry[0], entry[6]) for entry in entries])
@@ -178,7 +181,7 @@ def _complete(
 def _restart(facts: Facts, group: Group, at: float) -> None:
     """A generation that has been is stored again: the group was deleted meanwhile, or an older record was written."""
     naming.end_others(facts, group, (), at)
-    facts.move(group, at, GroupState.DEAD, "generation restarted", "provisional")
+    facts.move(group, at, GroupState.DEAD, "generation restarted", Doubt.BY_ELIMINATION)
     lines.lose(facts, group, at, "generation restarted")
     group.generation, group.stored = -1, None
     group.said.shown_at_ms = group.said.state_at_ms = group.said.listed_at_ms = NEVER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubts
 from kardia.observe.state.compact import Compact
 
 NEVER = -1.0
@@ -18,7 +18,7 @@ class Cause(Compact):
     client_id: str = ""
     instance_id: str = ""
     reason: str = ""
-    certainty: Certainty = "exact"
+    doubts: Doubts = SURE
     by: float | None = None
     """The latest that it can have been, as `Ended.by`."""
     named: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kardia.certainty import Certainty
+from kardia.doubts import Doubts
 
 
 class HandedOut(NamedTuple):
@@ -40,7 +40,7 @@ class Left(NamedTuple):
     left_at_ms: float
     cause: str
     reason: str
-    certainty: Certainty
+    doubts: Doubts
     by: float | None
     """The latest that it can have left, as `Ended.by`."""
 
@@ -114,7 +114,7 @@ class SaidEnd(NamedTuple):
     cause: str
     """Empty where its request says more."""
     at_ms: float
-    certainty: Certainty
+    doubts: Doubts
 
 
 class Kept(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from kardia.certainty import Certainty
+from kardia.doubts import Doubts
 from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.state.cause import NEVER, Cause
@@ -229,7 +229,7 @@ class Ended(Compact):
     ended_at_ms: float
     cause: str
     reason: str
-    certainty: Certainty
+    doubts: Doubts
     by: float | None = None
     """The latest that it can have ended, by a timer that fired late, or in the handling of a request that took long:
     None at `ended_at_ms`, NEVER if nothing says so."""

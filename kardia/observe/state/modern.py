@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from kardia.certainty import Certainty
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.kafka.states import MemberState
 from kardia.observe.state.cause import NEVER, Cause
 from kardia.observe.state.compact import Compact
@@ -22,11 +22,11 @@ SHOWN_LATER_MS = 2.0
 """Instants of two answers, whose stamps are cut to 1 ms, may be off by that much."""
 
 
-SESSION_SURE: dict[str, Certainty] = {
-    "given": "exact",
-    "seen": "inferred",
-    "logged": "inferred",
-    "shared": "provisional",
+SESSION_DOUBTS: dict[str, Doubts] = {
+    "given": SURE,
+    "seen": Doubt.SESSION_LEARNED,
+    "logged": Doubt.SESSION_LEARNED,
+    "shared": Doubt.SESSION_GUESSED,
 }
 """What says how long a session is -> how sure that is. The configuration, as it was given or as the cluster was asked;
 an eviction of the group; the settings that its broker logged when it started, which a setting of the group's own
@@ -149,7 +149,7 @@ class ModernGroup(Compact):
     session_ms: int = -1
     """Session timeout of members of the newer protocols; -1 if nothing says it."""
     session_from: str = ""
-    """What says it, a key of `SESSION_SURE`; empty: nothing does."""
+    """What says it, a key of `SESSION_DOUBTS`; empty: nothing does."""
     first: Bump | None = None
     """The first epoch of a group that began while nothing of it was known, until a second one."""
     bumps: list[Bump] = field(default_factory=list)
@@ -178,9 +178,9 @@ class ModernGroup(Compact):
     """Somebody was silent for so long and is a member still: a session is longer, whatever others say."""
 
     @property
-    def session_sure(self) -> Certainty:
+    def session_doubts(self) -> Doubts:
         """How sure it is at most how long a session is."""
-        return SESSION_SURE.get(self.session_from, "provisional")
+        return SESSION_DOUBTS.get(self.session_from, Doubt.SESSION_GUESSED)
 
     def may_hold_back(self, own: ModernMember, heard_at_ms: float) -> bool:
         """Whether a member may have been told to give partitions up by an answer that is not known: it was heard after

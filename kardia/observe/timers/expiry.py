@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import inf
 
-from kardia.certainty import weaker
+from kardia.doubts import Doubt
 from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
@@ -124,16 +124,16 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         if why == "session_expired":
             ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, inf)
             at = max(at, ran_out_at)
-        how_sure = weaker(deadlines.sureness(group, member), loads.by_silence(observer, group, max(at, shown_at)))
+        doubts = deadlines.doubts_of_silence(group, member) | loads.by_silence(observer, group, max(at, shown_at))
         tied = phases.is_tied(group, member)
         if tied:
-            how_sure = weaker(how_sure, "provisional")
+            doubts = doubts | Doubt.TIMERS_TIED
         if why == "sync_timeout":
             if group.steady_at_ms < at:
-                how_sure = weaker(how_sure, "provisional")  # a rebalance that began unseen before that ended the wait
-            timeouts.end_unsynced(observer, group, member, at, how_sure)
+                doubts = doubts | Doubt.BEGIN_UNSEEN  # a rebalance that began unseen before that ended the wait
+            timeouts.end_unsynced(observer, group, member, at, doubts)
         else:
-            rebalance.end_member(observer, group, member, at, why, "", how_sure, NEVER)
+            rebalance.end_member(observer, group, member, at, why, "", doubts, NEVER)
         if tied:
             lives.rival(group, member.member_id)
     else:
@@ -177,7 +177,7 @@ def on_gap(observer: Facts, event: Event, at: float) -> None:
         if has_epochs:
             owners.forget(group)
         if has_epochs or group.state in (GroupState.STABLE, GroupState.COMPLETING):
-            observer.move(group, at, GroupState.UNKNOWN, "gap", "unknown")
+            observer.move(group, at, GroupState.UNKNOWN, "gap", Doubt.NOT_SEEN)
         group.gap_at_ms = max(to_at, group.gap_at_ms)
         group.sampled_state = ""  # what was said of its members holds no more, also if it is Stable again at once
         observer.samples.note(group.group_id)

@@ -6,10 +6,10 @@ Called by timers and answers; `rebalance` carries out what is found. Sources: `o
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, weaker
+from kardia.doubts import Doubt, Doubts
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending, phases
-from kardia.observe.deadlines.deadlines import GRACE_MS, sureness
+from kardia.observe.deadlines.deadlines import GRACE_MS, doubts_of_silence
 from kardia.observe.deadlines.handling import STORED_WITHIN_MS
 from kardia.observe.deadlines.late import near
 from kardia.observe.deadlines.phases import STAMP_MS, is_unsynced, unsynced
@@ -45,18 +45,22 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
         began, by = current.sent_back.at_ms, None
     # An id that was handed out may have been used before that, unseen, and have begun it.
     # So may anybody be who came when a broker went on that had stood still: its timers were late then.
-    sure: Certainty = "provisional" if group.pending or observer.is_quiet_at(group.broker, due) else "inferred"
+    doubts: Doubts = Doubt.SEEN_LATER
+    if group.pending:
+        doubts |= Doubt.MAY_WAIT_UNSEEN
+    if observer.is_quiet_at(group.broker, due):
+        doubts |= Doubt.BROKER_SILENT
     tied = why == "session_expired" and is_unsynced(group, first) and near(due, group.unsynced_at_ms)
     if tied:
-        sure = "provisional"  # the time for its SyncGroup was over as well
-    current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", sure, by)
+        doubts |= Doubt.TIMERS_TIED  # the time for its SyncGroup was over as well
+    current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", doubts, by)
     current.started_at_ms = current.told_start = began
     current.told_from = group.told_state
     for member in silent if why == "sync_timeout" else [first]:
-        lives.end(observer, group, member, began, why, "", sure, by)
+        lives.end(observer, group, member, began, why, "", doubts, by)
     if tied:
         lives.rival(group, first.member_id)
-    observer.move(group, began, GroupState.PREPARING, why, sure, by)
+    observer.move(group, began, GroupState.PREPARING, why, doubts, by)
     watch_join_timer(observer, group, current)
 
 
@@ -73,21 +77,21 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         return
     if current.joined_at_ms >= 0 or observer.silent_at(group.broker, at) or group.gap_at_ms >= current.started_at_ms:
         return
-    began: Certainty = current.cause.certainty if current.cause is not None else "provisional"
-    how_sure = weaker("inferred", began, loads.by_silence(observer, group, at))
+    began: Doubts = current.cause.doubts if current.cause is not None else Doubt.BEGIN_UNSEEN
+    doubts = Doubt.SILENCE | began | loads.by_silence(observer, group, at)
     if observer.was_silent(group.broker, current.started_at_ms, at):
-        how_sure = weaker(how_sure, "provisional")  # it may have been down, and its timers with it
+        doubts = doubts | Doubt.BROKER_SILENT  # it may have been down, and its timers with it
     for member in sorted(group.members.values(), key=lambda one: one.member_id):
         if member.instance_id or member.session_renewed_at_ms > at:
             continue
         if 0 <= member.deadline < at:
             tied = phases.is_tied(group, member)
-            sure = weaker(how_sure, "provisional") if tied else how_sure
-            end_member(observer, group, member, member.deadline_from, "session_expired", "", sure, NEVER)
+            either = doubts | Doubt.TIMERS_TIED if tied else doubts
+            end_member(observer, group, member, member.deadline_from, "session_expired", "", either, NEVER)
             if tied:
                 lives.rival(group, member.member_id)
         else:
-            end_member(observer, group, member, at, "rebalance_timeout", "", how_sure, NEVER)
+            end_member(observer, group, member, at, "rebalance_timeout", "", doubts, NEVER)
 
 
 def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
@@ -112,16 +116,16 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         return
     for member in unsynced(group):
         if phases.how_ended(group, member).cause == "sync_timeout":
-            how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, at))
+            doubts = doubts_of_silence(group, member) | loads.by_silence(observer, group, at)
             if phases.is_tied(group, member):
-                how_sure = "provisional"
-            end_member(observer, group, member, at, "sync_timeout", "", how_sure, NEVER)
+                doubts = Doubt.TIMERS_TIED
+            end_member(observer, group, member, at, "sync_timeout", "", doubts, NEVER)
 
 
-def end_unsynced(observer: Facts, group: Group, first: Member, at: float, how_sure: Certainty) -> None:
+def end_unsynced(observer: Facts, group: Group, first: Member, at: float, doubts: Doubts) -> None:
     """The time for SyncGroup is over: who has not sent one is removed in one instant, `first` as what is seen of it."""
     for member in (first, *(one for one in unsynced(group) if one is not first and _ends_unsynced_at(group, one, at))):
-        end_member(observer, group, member, at, "sync_timeout", "", how_sure, NEVER)
+        end_member(observer, group, member, at, "sync_timeout", "", doubts, NEVER)
 
 
 def _ends_unsynced_at(group: Group, member: Member, at: float) -> bool:
@@ -136,9 +140,9 @@ def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> Non
         return
     answered_by = member.deadline + phases.longest_unseen_ms(group) + GRACE_MS
     if answered_by <= due and not observer.silent_at(group.broker, member.deadline):
-        how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, member.deadline))
+        doubts = doubts_of_silence(group, member) | loads.by_silence(observer, group, member.deadline)
         ended_at_ms = phases.how_ended(group, member).at_ms
-        end_member(observer, group, member, ended_at_ms, "session_expired", "", how_sure, NEVER)
+        end_member(observer, group, member, ended_at_ms, "session_expired", "", doubts, NEVER)
 
 
 def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> None:
@@ -175,17 +179,20 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     if group.state == GroupState.COMPLETING or any(end.cause == "rebalance_timeout" for end in ends):
         at = max(end.at_ms for end in ends)
     # Who waits is let in when the last session is over: if it is not known when that was, it is of no member.
-    unsure = any(end.tied for end in ends) or any(
-        member.renewed_unseen or member.session_renewed_at_ms <= group.unsure_to for member in group.members.values()
-    )
-    how_sure = "provisional" if unsure or in_hole else loads.by_silence(observer, group, max(at, shown_at))
+    doubts = Doubt.BROKER_SILENT if in_hole else loads.by_silence(observer, group, max(at, shown_at))
+    if any(end.tied for end in ends):
+        doubts |= Doubt.TIMERS_TIED
+    if any(member.renewed_unseen for member in group.members.values()):
+        doubts |= Doubt.RENEWAL_UNSURE
+    if any(member.session_renewed_at_ms <= group.unsure_to for member in group.members.values()):
+        doubts |= Doubt.LOAD_UNSEEN
     with who_broke.end_together(observer, group):
         for end in ends:
             member, over_at = group.members[end.member_id], end.at_ms
             if end.cause == "session_expired":
                 ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, max(at, over_at))
                 over_at = max(over_at, ran_out_at)
-            end_member(observer, group, member, over_at, end.cause, "", how_sure, over_by, with_others=True)
+            end_member(observer, group, member, over_at, end.cause, "", doubts, over_by, with_others=True)
             if end.tied:
                 lives.rival(group, end.member_id)
     group.deserted_at_ms = NEVER
@@ -209,7 +216,7 @@ def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> N
     member = group.members.get(member_id)
     if member is not None and member.session_renewed_at_ms < at:
         observer.divergences += 1
-        end_member(observer, group, member, at, "unknown", "", "unknown")
+        end_member(observer, group, member, at, "unknown", "", Doubt.NOT_SEEN)
 
 
 def predict_straggler(observer: Facts, group: Group, member: Member, at: float) -> None:
