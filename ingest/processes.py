@@ -21,12 +21,11 @@ from ingest.rows import Rows
 from kardia.events import SILENCE_MS, Event, Kind
 from kardia.kafka.states import ErrorCode
 from kardia.observe.evidence.restarts import counts_anew, number_of
-from kardia.observe.facts.busy import APART_MS
-from kardia.observe.facts.facts import JUDGED_WITHIN_MS, PRESUMED_AFTER_MS, STARTS_WITHIN_MS
 from kardia.observe.intake.instants import effect_at
 from kardia.observe.members.habits import FORGETS, ON_TIME
 from kardia.observe.state.group import NEVER
 from kardia.stretches import DECIDED, Stretch
+from kardia.tolerances import APART_MS, JUDGED_WITHIN_MS, PRESUMED_AFTER_MS, STARTS_WITHIN_MS
 
 _BY_ONE_CONNECTION = frozenset({int(Kind.JOIN), int(Kind.HEARTBEAT), int(Kind.MODERN_HEARTBEAT)})
 _OF_MEMBERS = _BY_ONE_CONNECTION | {int(kind) for kind in (Kind.SYNC, Kind.COMMIT, Kind.TXN_COMMIT)}

@@ -55,8 +55,8 @@ def doubts_page() -> str:
         GENERATED,
         "# Doubts\n\n",
         "Rows of `transitions`, `rebalances`, `members`, `health` and `predictions` say in `doubts` what is in doubt "
-        "about them. `certainty` follows from that: `exact` where nothing is, else what the weakest of the doubts leaves "
-        "it worth. Sentences are those of `kardia why` and of the page.\n",
+        "about them. `certainty` follows from that: `exact` where nothing is, else what the weakest of them leaves it "
+        "worth. Sentences are those of `kardia why` and of the page.\n",
     ]
     for worth, title in _WORTH.items():
         rows = [

@@ -15,12 +15,12 @@ from typing import NamedTuple, TypeVar
 from kardia.events import ALL_SHARDS, Event, Kind, broker_of, lane_of
 from kardia.instants import to_rfc3339
 from kardia.lag import lanes as lag_lanes
-from kardia.observe.facts.facts import JUDGED_WITHIN_MS
 from kardia.observe.intake.intake import COUNTS, Stream
 from kardia.observe.observer import Observer
 from kardia.observe.state.entries import Elected, Silence
 from kardia.observe.state.group import NEVER
 from kardia.observe.state.settings import ObserverSettings
+from kardia.tolerances import JUDGED_WITHIN_MS
 
 NAMED = 3
 """Differences of lanes that a refusal names."""

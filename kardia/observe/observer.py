@@ -21,7 +21,7 @@ from kardia.observe.clients import application
 from kardia.observe.deadlines import deadlines
 from kardia.observe.evidence import offsets, restarts, unlogged
 from kardia.observe.facts import busy, forgetting
-from kardia.observe.facts.facts import BESIDE_LOGS, JUDGED_WITHIN_MS, LEFT_BEHIND_MS, OFFSETS_BROKER, Facts, Timer
+from kardia.observe.facts.facts import BESIDE_LOGS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.folding import quiet, usual
 from kardia.observe.intake.instants import effect_at
 from kardia.observe.intake.intake import REMEMBERED_MS, Intake
@@ -36,6 +36,14 @@ from kardia.observe.state.settings import ObserverSettings
 from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
 from kardia.stretches import Stretch
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
+from kardia.tolerances import (
+    COMMIT_ANSWERED_WITHIN_MS,
+    GRACE_MS,
+    JUDGED_WITHIN_MS,
+    LEFT_BEHIND_MS,
+    RECORDS_WAITED_FOR_MS,
+    SIGN_MS,
+)
 
 _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD), int(Kind.ENDS)})
 _OF_NO_LOG = _FROM_TOPIC | {int(Kind.GROUP_SAMPLE)}
@@ -56,12 +64,6 @@ _WITH_RECORDS = frozenset(
 
 _AT = itemgetter(0)
 
-SIGN_MS = 1_000.0
-"""A log without a line for longer than that may be the log of a broker that has died: no deadline in it is sure."""
-
-ANSWERED_WITHIN_MS = 50.0
-"""A broker that is well answers a commit within that: what it was asked so long before its last line is logged. The
-record is written and replicated first, which takes up to 45 ms in the simulated fleet."""
 
 MOVE_MS = 30_000.0
 """How far the clocks go in one move while stretches are held."""
@@ -338,7 +340,7 @@ class Observer(Intake):
             if group is None:
                 self.awaiting.discard(group_id)
             else:
-                self._release(group, max(self.records_to, self._now.get(group.broker, NEVER) - waiting.MOST_MS))
+                self._release(group, max(self.records_to, self._now.get(group.broker, NEVER) - RECORDS_WAITED_FOR_MS))
 
     def _release(self, group: Group, to: float) -> None:
         """Take what has waited for records, up to an instant."""
@@ -441,10 +443,10 @@ class Observer(Intake):
                 continue
             if waiting.is_needed(group, kind, key):
                 self._release(group, due)
-            if kind in OF_SILENCE and due > alive_to + deadlines.GRACE_MS:
+            if kind in OF_SILENCE and due > alive_to + GRACE_MS:
                 self._waiting.append((broker, timer))
                 continue
-            if kind == "member" and due > alive_to + deadlines.GRACE_MS:
+            if kind == "member" and due > alive_to + GRACE_MS:
                 member = group.members.get(key)
                 if member is not None and member.timer_at_ms == due and deadlines.session_over(member, due):
                     self._waiting.append((broker, timer))
@@ -516,7 +518,7 @@ class Observer(Intake):
             how, doubts, reasons = status.NEEDS_REQUESTS
         else:
             how, doubts, reasons = status.status_of(group_at, member, alive_to)
-        doubts = doubts | self._as_of(group.broker, member.session_renewed_at_ms, clock, alive_to)
+        doubts |= self._as_of(group.broker, member.session_renewed_at_ms, clock, alive_to)
         if group.group_id in self.awaiting or group.operation:
             doubts |= waiting.doubts_about(group, member)
         if group.may_turn_classic(clock):
@@ -539,7 +541,7 @@ class Observer(Intake):
             return Doubt.RESTART_UNJUDGED
         if clock > alive_to + SIGN_MS:
             return Doubt.BROKER_SILENT
-        shown_by = min(clock + ANSWERED_WITHIN_MS, self.complete_to(broker))  # at its end a log shows no more
+        shown_by = min(clock + COMMIT_ANSWERED_WITHIN_MS, self.complete_to(broker))  # at its end a log shows no more
         if max(clock, shown_by) <= alive_to:
             return SURE
         oddly_silent = clock > alive_to and self.is_oddly_silent(broker)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import conversions, operations, removed, silence
 from kardia.observe.rebalance import rebalance
 from kardia.observe.state.group import Group
 from kardia.observe.timers import expiry, timeouts
+from kardia.tolerances import GRACE_MS
 
 Handler = Callable[[Facts, Group, str, float], None]
 """(observer, group, key of the timer, due). The key tells timers of one kind and group apart."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from kardia.lateness import LATE_MS
 from kardia.story import words
 from kardia.tables import LEAVE_CAUSES
+from kardia.tolerances import LATE_MS
 
 Row = Mapping[str, Any]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kardia.lateness import LATE_MS, STOPPED_WITHIN_MS
 from kardia.rungs import GONE_REASON, TAKEN_REASON
 from kardia.story import evidence, foretold, in_doubt, spoken, who_broke, words
 from kardia.story.facts import Material, Row, Sentence
+from kardia.tolerances import LATE_MS, STOPPED_WITHIN_MS
 
 POLL_SIGNS = {
     "fetch": "a FETCH",

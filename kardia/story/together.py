@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kardia.lateness import LATE_MS
 from kardia.story import evidence, foretold, in_doubt, lives, who_broke, words
 from kardia.story.facts import Material, Row, Sentence
+from kardia.tolerances import LATE_MS
 
 WITHIN_MS = 1_000
 """From the first to the last of what is told together."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kardia.lateness import LATE_MS
 from kardia.story.facts import ENDS_THAT_BEGIN, Material, Row
 from kardia.tables import TABLES, TRIGGERS
+from kardia.tolerances import LATE_MS
 
 
 def with_its_row(material: Material) -> Material:

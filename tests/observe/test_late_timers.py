@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kardia.lateness import LATE_MS
 from kardia.observe.state.group import NEVER
+from kardia.tolerances import LATE_MS
 from tests.observe.test_scenes import stable
 from tests.support.scene import START, Known, Scene
 from tests.support.stories import named, standing

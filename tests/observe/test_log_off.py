@@ -9,7 +9,7 @@ import pytest
 
 from kardia.events import Kind
 from kardia.observe import Observer, ObserverSettings, lanes
-from kardia.observe.evidence.unlogged import LOG_OFF_MS
+from kardia.tolerances import LOG_OFF_MS
 from tests.observe.test_dead_brokers import pair, said_of, silent_to
 from tests.support.scene import START, Scene
 from tests.support.stories import named

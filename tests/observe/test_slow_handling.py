@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kardia.events import Kind
-from kardia.lateness import LATE_MS
+from kardia.tolerances import LATE_MS
 from tests.support.scene import START, Scene
 from tests.support.stories import named, standing
 

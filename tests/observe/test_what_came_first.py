@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kardia.doubts import certainty_of
 from kardia.events import Kind
 from tests.observe.test_scenes import stable
 from tests.support.scene import START, Known, Scene
@@ -494,7 +495,8 @@ def test_being_told_of_it_does_not_say_which_of_two_timers_began_a_rebalance() -
     group = scene.known().observer.groups["g"]
     assert group.rebalance is not None
     assert group.rebalance.cause is not None
-    assert (group.rebalance.cause.trigger, group.rebalance.cause.certainty) == ("sync_timeout", "provisional")
+    cause = group.rebalance.cause
+    assert (cause.trigger, certainty_of(cause.doubts)) == ("sync_timeout", "provisional")
 
 
 @pytest.mark.parametrize("sent_back_at", [12_000, 12_700])

@@ -9,20 +9,12 @@ inside poll, is told and goes on with its heartbeats does not (or sits in its ow
 
 from __future__ import annotations
 
-from kardia.kafka.libraries import AUTO_COMMIT_INTERVAL_MS, LIBRARIES
+from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
 from kardia.observe.state.group import NEVER, Group, Member
+from kardia.tolerances import COMMITS_WITHIN_MS, MARGIN_MS, QUIET_MS
 
 POLLS, STALLED, UNKNOWN = "polls", "stalled", "unknown"
-
-QUIET_MS = AUTO_COMMIT_INTERVAL_MS + 500
-"""Longest silence of a consumer that polls and commits by itself: the interval between commits and one long poll."""
-
-COMMITS_WITHIN_MS = 2 * AUTO_COMMIT_INTERVAL_MS
-"""A member that committed by itself that close to its last sign of a poll goes on committing as long as it polls."""
-
-MARGIN_MS = 1_000
-"""A commit that is due takes that long at most to be seen; the application needs time for what it was given."""
 
 
 def polled_since(member: Member) -> float:

@@ -12,23 +12,14 @@ from typing import NamedTuple
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.libraries import AUTO_COMMIT_INTERVAL_MS, LIBRARIES
-from kardia.observe.state.group import TELEMETRY_ERROR_MS, Member
+from kardia.observe.state.group import Member
+from kardia.tolerances import CLOSE_COMMIT_WITHIN_MS, LEAVE_DELAY_MS, TELEMETRY_ERROR_MS, UNSEEN_MS
 
 POLL_TIMEOUT_REASONS = frozenset({"consumer poll timeout has expired.", "worker poll timeout has expired."})
 """LeaveGroup reasons of Java consumers and of Connect workers whose poll interval ran out."""
 
 ADMIN_REASON = "member was removed by an admin"
 """Default reason of Kafka's admin client; Streams' `removeStreamThread` uses it too."""
-
-CLOSE_COMMIT_WITHIN_MS = 1_000.0
-"""A consumer that closes commits what it consumed right before it leaves; seen 1 to 35 ms before."""
-
-LEAVE_DELAY_MS = 600.0
-"""From the end of the poll interval to the LeaveGroup: up to 0.5 s in librdkafka (a timer of 2 Hz), 0.1 s in Java."""
-
-UNSEEN_MS = 5_500.0
-"""A consumer that is well shows a poll that often at least: a FETCH, or a commit by itself every 5 s. It counts its
-poll interval from the last poll, which may be that much later than the last sign of one."""
 
 
 class Verdict(NamedTuple):

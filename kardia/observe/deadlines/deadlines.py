@@ -11,16 +11,10 @@ from math import inf
 from kardia.doubts import Doubt, Doubts
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
-from kardia.lateness import LATE_MS
-from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.deadlines import phases
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.settings import ObserverSettings
-
-GRACE_MS = LATE_MS
-"""Silence says something only when it has lasted that long beyond the deadline: a heartbeat before the timer of the
-session fires renews it, as its own answer says, and timers fire late."""
-
+from kardia.tolerances import GRACE_MS, LATE_MS, LEAVE_DELAY_MS
 
 UNHEARD_BEATS = 2.5
 """Who misses so many of the heartbeats that its broker wants is in danger, where nothing says how long its session is.

@@ -10,19 +10,8 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.kafka.sessions import Coordinator
-from kardia.lateness import LATE_MS
 from kardia.observe.state.entries import HeardLate
-
-AT_ONCE_MS = 10.0
-"""What was done within that was done in an instant, to the width of what is promised of one. A Java coordinator waits 5
-ms for more records before it writes, by default."""
-
-STAMPS_MS = 1.0
-"""Stamps are cut to that: what seems to lie less apart may be one instant, and what does not lies so much further."""
-
-STORED_WITHIN_MS = 5_000.0
-"""`offsets.commit.timeout.ms` by default. Scala's coordinator gives the same answer to who waits in a group that begins
-to rebalance meanwhile, which another setting than this would be taken for."""
+from kardia.tolerances import AT_ONCE_MS, LATE_MS, STAMP_MS
 
 
 def taken_at(event: Event) -> float:
@@ -33,12 +22,12 @@ def taken_at(event: Event) -> float:
 
 def was_slow(taken_at_ms: float, handled_at_ms: float) -> bool:
     """Whether a broker took so long to handle a request that it is not sure when it took effect."""
-    return handled_at_ms - taken_at_ms > AT_ONCE_MS - STAMPS_MS
+    return handled_at_ms - taken_at_ms > AT_ONCE_MS - STAMP_MS
 
 
 def is_late(taken_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> bool:
     """Whether a heartbeat was handled or answered so late that it is not sure when it took effect."""
-    return was_slow(taken_at_ms, handled_at_ms) or decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMPS_MS
+    return was_slow(taken_at_ms, handled_at_ms) or decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMP_MS
 
 
 def heard_at(taken_at_ms: float, handled_at_ms: float, decided_at_ms: float) -> float:
@@ -54,7 +43,7 @@ def heard_late(taken_at_ms: float, handled_at_ms: float, decided_at_ms: float) -
     """Between which instants a heartbeat renewed; None where that is one, or where its answer waited for so long that
     it is in doubt that it did."""
     since = taken_at_ms if was_slow(taken_at_ms, handled_at_ms) else handled_at_ms
-    if decided_at_ms - since <= STAMPS_MS or decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMPS_MS:
+    if decided_at_ms - since <= STAMP_MS or decided_at_ms - handled_at_ms > AT_ONCE_MS - STAMP_MS:
         return None
     return HeardLate(since, decided_at_ms)
 

@@ -8,8 +8,8 @@ and not after the first sign that it had. Sources: `DelayedHeartbeat` (Scala), `
 
 from __future__ import annotations
 
-from kardia.lateness import LATE_MS
 from kardia.observe.state.group import NEVER, Group, Rebalance
+from kardia.tolerances import LATE_MS
 
 
 def fired_from(group: Group, due: float) -> float:

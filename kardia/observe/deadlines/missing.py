@@ -13,10 +13,10 @@ from heapq import nsmallest
 from operator import attrgetter
 from typing import NamedTuple
 
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.late import fired_from
-from kardia.observe.deadlines.phases import STAMP_MS, longest_when_begun_ms
+from kardia.observe.deadlines.phases import longest_when_begun_ms
 from kardia.observe.state.group import NEVER, Group, Join, Member, Rebalance
+from kardia.tolerances import LATE_MS, TWO_STAMPS_MS
 
 
 class Due(NamedTuple):
@@ -86,7 +86,7 @@ class Missing:
         """Whether a JoinGroup may have begun the rebalance before the time for SyncGroup was over, a moment before."""
         due, rebalance_notified_at_ms = self._current.sync_over_at_ms, self._current.rebalance_notified_at_ms
         return any(
-            due - STAMP_MS <= join.handled_at_ms <= due + LATE_MS
+            due - TWO_STAMPS_MS <= join.handled_at_ms <= due + LATE_MS
             and (rebalance_notified_at_ms < 0 or join.handled_at_ms <= rebalance_notified_at_ms)
             and could_begin(self._group, join)
             for join in self._current.joins
@@ -118,7 +118,7 @@ def could_begin(group: Group, join: Join) -> bool:
     member = group.members.get(join.asked_id)
     if member is None or member.rebalance_notified_at_ms <= group.stable_at_ms:
         return True
-    return not 0 <= member.rebalance_notified_at_ms <= join.handled_at_ms + STAMP_MS
+    return not 0 <= member.rebalance_notified_at_ms <= join.handled_at_ms + TWO_STAMPS_MS
 
 
 def _first_known(instants: Iterable[float]) -> float:

@@ -15,9 +15,7 @@ from kardia.events import Event
 from kardia.observe.deadlines.phases import join_deadline
 from kardia.observe.state.entries import HandedOut, NeverUsed, Waited
 from kardia.observe.state.group import NEVER, Group, Rebalance
-
-USED_WITHIN_MS = 1_000
-"""A client joins with the id it was handed in its next request, milliseconds later."""
+from kardia.tolerances import USED_WITHIN_MS
 
 MAX_OVER = 64
 """Ids that are over and still remembered per group, until the rebalance that waited for them is told."""

@@ -11,13 +11,10 @@ from typing import NamedTuple, Self
 
 from kardia.coordinator.behaviour import behaviour_of
 from kardia.kafka.states import GroupState
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.late import fired_from, near
 from kardia.observe.state.entries import DueEnd
 from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
-
-STAMP_MS = 2.0
-"""Two instants computed from stamps cut to 1 ms may be off by that much; a timer never fires before its deadline."""
+from kardia.tolerances import LATE_MS, TWO_STAMPS_MS
 
 
 def unsynced(group: Group) -> list[Member]:
@@ -60,7 +57,7 @@ def longest_when_begun_ms(group: Group, current: Rebalance, began: float, first:
     later = {first} | {
         join.member_id
         for join in (*current.joins, *current.refused)
-        if join.is_new and not join.replaces and join.handled_at_ms > began + STAMP_MS
+        if join.is_new and not join.replaces and join.handled_at_ms > began + TWO_STAMPS_MS
     }
     there = (member.rebalance_ms for member in group.members.values() if member.member_id not in later)
     since = (over.member.rebalance_ms for over in group.ended.values() if over.ended_at_ms > began >= 0)
@@ -110,7 +107,7 @@ def due_between(group: Group, cause: Cause) -> tuple[float, float]:
 
 def in_no_order(first: tuple[float, float], second: tuple[float, float]) -> bool:
     """Whether stamps that are cut to 1 ms do not show which of two sessions was over first."""
-    return first[0] <= second[1] + STAMP_MS and second[0] <= first[1] + STAMP_MS
+    return first[0] <= second[1] + TWO_STAMPS_MS and second[0] <= first[1] + TWO_STAMPS_MS
 
 
 def all_ends(group: Group) -> list[DueEnd]:
@@ -157,7 +154,7 @@ def is_deserted(group: Group, at: float = inf) -> bool:
     nobody_known = group.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN)
     if not group.membership_complete or group.is_undone or nobody_known:
         return False
-    if any(one.handed_out_at_ms <= at + STAMP_MS for one in group.pending.values()):
+    if any(one.handed_out_at_ms <= at + TWO_STAMPS_MS for one in group.pending.values()):
         return False
     # The latest first: who joined first is mostly due first, and one who is not due is enough.
     return all(member.overdue and member.deadline >= 0 for member in reversed(group.members.values()))

@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from kardia.doubts import SURE, Doubts, certainty_of, stands
 from kardia.events import Event
-from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.output import rows
 from kardia.observe.state.group import NEVER, Group
+from kardia.tolerances import LATE_MS, TWO_STAMPS_MS
 
 EXPIRED = "session_expired"
 """What the line says of which a member has failed: in a classic group no other end has a line of its own."""
@@ -48,7 +47,7 @@ def of_eviction(facts: Facts, group: Group, member_id: str, at: float) -> Disagr
             or member.session_renewed_at_ms <= group.unsure_to
         ):
             return None
-        if abs(at - member.session_renewed_at_ms) <= STAMP_MS:
+        if abs(at - member.session_renewed_at_ms) <= TWO_STAMPS_MS:
             return None  # renewed in that very instant, by the join phase that its end completed
         about = Disagreement("", EXPIRED, "member", member.deadline, SURE, member_id, member.client_id)
         return _beside(facts, group, about, at)

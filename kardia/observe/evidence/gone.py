@@ -9,7 +9,7 @@ from kardia.doubts import SURE, Doubt, Doubts
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.late import fired_from
-from kardia.observe.deadlines.phases import STAMP_MS, how_ended, is_tied, sync_deadline, unsynced
+from kardia.observe.deadlines.phases import how_ended, is_tied, sync_deadline, unsynced
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger.ledger import drop
@@ -19,6 +19,7 @@ from kardia.observe.rebalance.rebalance import end_member
 from kardia.observe.rebalance.signs import on_told
 from kardia.observe.state.entries import Kept
 from kardia.observe.state.group import NEVER, Group, Member
+from kardia.tolerances import TWO_STAMPS_MS
 
 
 def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: float = NEVER) -> None:
@@ -33,11 +34,11 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
     member = group.members.get(member_id)
     if member is None:
         return
-    waited = 0 <= since < min(member.deadline, at) - STAMP_MS
+    waited = 0 <= since < min(member.deadline, at) - TWO_STAMPS_MS
     end = how_ended(group, member)
     if waited:
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
-    elif end.cause == "rebalance_timeout" and end.at_ms <= at + STAMP_MS:
+    elif end.cause == "rebalance_timeout" and end.at_ms <= at + TWO_STAMPS_MS:
         cause = None if group.rebalance is None else group.rebalance.cause
         began: Doubts = Doubt.BEGIN_UNSEEN if cause is None else cause.doubts
         either = is_tied(group, member) or observer.were_late_together(group.broker, end.at_ms, member.deadline)
@@ -48,14 +49,14 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
         tied = is_tied(group, member)
         if tied:
             doubts |= Doubt.TIMERS_TIED
-        if member.deadline > at + STAMP_MS:
+        if member.deadline > at + TWO_STAMPS_MS:
             doubts |= Doubt.SEEN_LATER
         end_member(observer, group, member, ended_at_ms, "session_expired", "", doubts, at)
         if tied:
             lives.rival(group, member_id)
     elif _ran_out_since_load(group, member, at):
         end_member(observer, group, member, at, "session_expired", "", Doubt.LOAD_UNSEEN)
-    elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
+    elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + TWO_STAMPS_MS:
         began_at = min(fired_from(group, sync_deadline(group)), at)
         for one in unsynced(group):
             doubts = Doubt.TIMERS_TIED if is_tied(group, one) else Doubt.SILENCE

@@ -14,7 +14,6 @@ from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.libraries import recognise
 from kardia.kafka.states import GroupState
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import phases
 from kardia.observe.evidence import disagreements, gone
 from kardia.observe.facts.facts import Facts
@@ -23,8 +22,9 @@ from kardia.observe.members import lives
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import emptied, generations, rebalance
 from kardia.observe.state.entries import BeginLine, SaidEnd, Stored
-from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Group, Member
+from kardia.observe.state.group import NEVER, Group, Member
 from kardia.tables import LEAVE_CAUSES
+from kardia.tolerances import LATE_MS, LOADS_WITHIN_MS, TWO_STAMPS_MS
 
 MAX_BEGIN_LINES = 4
 """Lines about the begin of a rebalance that are kept of a group: the answers of one may be read after the line of the
@@ -296,7 +296,7 @@ def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
     member = group.members.get(member_id)
     if member is not None:
         current = group.rebalance
-        if current is not None and current.joined_at_ms >= 0 and abs(at - current.joined_at_ms) <= phases.STAMP_MS:
+        if current is not None and current.joined_at_ms >= 0 and abs(at - current.joined_at_ms) <= TWO_STAMPS_MS:
             # The end of a join phase renews every session: it failed before that, in the same ms, and began nothing.
             lives.end(observer, group, member, at, "session_expired", "", SURE)
         else:

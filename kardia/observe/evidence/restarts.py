@@ -17,14 +17,13 @@ from typing import NamedTuple
 
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState
-from kardia.observe.deadlines.deadlines import GRACE_MS
-from kardia.observe.deadlines.phases import STAMP_MS
-from kardia.observe.facts.facts import JUDGED_WITHIN_MS, PRESUMED_AFTER_MS, Facts
+from kardia.observe.facts.facts import Facts
 from kardia.observe.members import habits
 from kardia.observe.moves import moves
 from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.timers import expiry
+from kardia.tolerances import GRACE_MS, JUDGED_WITHIN_MS, PRESUMED_AFTER_MS, TWO_STAMPS_MS
 
 OF_SEVERAL = 2
 """A number lower by that or more shows a restart where several network threads count their connections each by itself
@@ -171,7 +170,7 @@ def _where(facts: Facts, member: Member, event: Event) -> Silence:
     else at any time since it was."""
     since, now = member.last_heard_at_ms, event.handled_at_ms
     reach = max(min(since, now - JUDGED_WITHIN_MS), facts.restarted_at.get(facts.broker, NEVER))
-    found = [one for one in facts.silences.get(facts.broker, ()) if reach < one.end_at_ms <= now + STAMP_MS]
+    found = [one for one in facts.silences.get(facts.broker, ()) if reach < one.end_at_ms <= now + TWO_STAMPS_MS]
     return found[-1] if found else Silence(since, now)
 
 

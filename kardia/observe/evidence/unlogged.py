@@ -12,15 +12,7 @@ from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
 from kardia.observe.facts.facts import Facts
 from kardia.observe.state.group import NEVER
 from kardia.observe.timers.expiry import on_gap
-
-LOG_OFF_MS = 10_000.0
-"""A log without a line for so long before a record that must have one is off: `log_off`. Three heartbeats at their
-default interval of 3 s: a log from which commits alone were filtered out still shows those."""
-
-LINE_WITHIN_MS = 2_000.0
-"""So long after its record a line stands in the log at the latest. A broker that was stopped writes records as soon as
-it goes on, and its first line was seen a second later on a busy machine: no record alone shows that a log is off, but a
-later one with still no line since the first."""
+from kardia.tolerances import LINE_WITHIN_MS, LOG_OFF_MS
 
 _FOR_A_HEARTBEAT = frozenset({5, 8, 10, 14, 19, 22})
 """Records about a member of a group that has epochs: what it is, and what it has come to, by its own request."""

@@ -9,24 +9,16 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 
 from kardia.events import Event
-
-AROUND_MS = 5_000.0
-"""So near in time others must have stood in the queue."""
+from kardia.tolerances import APART_MS, AROUND_MS
 
 ENOUGH = 3
 """So many moments. In recordings of brokers that were well it was one or two, of the first seconds."""
 
-APART_MS = 250.0
-"""What is nearer than that is one moment: a pause of the process holds everybody up at once."""
 
 REMEMBERED = 256
 """Moments that a lane remembers of what it sees itself, the latest: a minute at least, as long as a join phase mostly
 lasts."""
 
-YOUNG_MS = 2_500.0
-"""So long after the first request about a group a broker loads classes for what it is asked. In recordings of 2.8.2 and
-3.9.2 what 11 of 14 slow JoinGroups asked for happened within 12 ms of the end of their handling until then; of 24 later
-ones 10, and the others at any time before."""
 
 Queued = dict[str, list[float]]
 """Broker -> when requests arrived that stood long in its queue, in this order."""

@@ -25,37 +25,24 @@ from kardia.observe.facts.last_heard import FallingSilent
 from kardia.observe.facts.samples import Samples
 from kardia.observe.output import rows
 from kardia.observe.state.entries import Elected, Loading, Silence, Unjudged
-from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Ended, Group, Member, Rebalance
+from kardia.observe.state.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.state.settings import ObserverSettings
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
+from kardia.tolerances import (
+    FLUSHED_MS,
+    HIDDEN_MS_MAX,
+    JUDGED_WITHIN_MS,
+    LEFT_BEHIND_MS,
+    LOADS_WITHIN_MS,
+    PRESUMED_AFTER_MS,
+    STAMP_MS,
+    YOUNG_MS,
+)
 
 BESIDE_LOGS = (OFFSETS_BROKER, ADMIN_BROKER)
 """Sources that are no broker's log. They have a clock of their own where there is no log, the first of them that is
 read; else they go by the clocks of the logs."""
 
-FLUSHED_MS = 2_000.0
-"""Lines of so long before the last one that a dead broker has written may be missing: of requests that it had not
-answered yet, or that stood in a buffer."""
-
-STARTS_WITHIN_MS = 1_000.0
-"""No broker starts faster than that."""
-
-PRESUMED_AFTER_MS = 3_500.0
-"""So long after the first client that came back by another connection nobody came by one from before: a living broker
-would have been asked by somebody, because consumers heartbeat every 3 s. Then it was restarted, most likely."""
-
-JUDGED_WITHIN_MS = 30_000.0
-"""So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
-
-AFTER_MS = 1.0
-"""Stamps are cut to that: what comes after a line may have the next one."""
-
-LEFT_BEHIND_MS = 10_000.0
-"""A log that was read so much less far than that of another broker is behind for longer than between two ticks: its
-broker is down and its collector with it, or what is read of it ends there."""
-
-HIDDEN_MS_MAX = 10_000.0
-"""No answer waits longer until what was written is stored: `offsets.commit.timeout.ms` is 5 s by default."""
 
 Timer = tuple[float, str, str, str]
 """(due, group id, kind, key); equal instants fire in the order of these, so that a replay is a replay."""
@@ -289,7 +276,7 @@ class Facts:
         """Whether a slow request about a group took effect at the end of its handling at an instant, because the broker
         at hand was young, not because it was busy."""
         began_at = self.asked_from.get(self.broker, self.began_at)
-        return at <= began_at + busy.YOUNG_MS and not self.is_busy(at)
+        return at <= began_at + YOUNG_MS and not self.is_busy(at)
 
     def silence_shown_at(self, broker: str, member: Member, now: float) -> float:
         """When it shows that a member was silent up to its deadline, where that is later than the deadline; else NEVER.
@@ -408,7 +395,7 @@ class Facts:
         read_to, from_state = self.complete_to(group.broker), group.told_state
         if group.broker and 0 <= read_to < at - LEFT_BEHIND_MS and from_state != GroupState.UNKNOWN:
             group.told_state = GroupState.UNKNOWN
-            self.tell_group(group, read_to + AFTER_MS, from_state, "log_over", Doubt.NOT_SEEN)
+            self.tell_group(group, read_to + STAMP_MS, from_state, "log_over", Doubt.NOT_SEEN)
 
     def tell_group(
         self, group: Group, at: float, from_state: str, cause: str, doubts: Doubts, by: float | None = None

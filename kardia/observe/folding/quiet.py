@@ -20,6 +20,7 @@ from kardia.observe.members.identity import says_library
 from kardia.observe.requests.requests import CLASSIC
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.stretches import ARRIVED, DECIDED, WIDTH, Stretch
+from kardia.tolerances import GRACE_MS
 
 _COMMIT, _FETCH, _TELEMETRY = int(Kind.COMMIT), int(Kind.FETCH), int(Kind.TELEMETRY)
 _GROUP_RECORD, _OFFSET_RECORD = int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD)
@@ -172,7 +173,7 @@ class _Batch:
             return False
         if group.moved_at_ms >= 0 or group.loading_since_at_ms >= 0:
             return False
-        limit = self._limits[group.broker] - deadlines.GRACE_MS
+        limit = self._limits[group.broker] - GRACE_MS
         for member in group.members.values():
             heard_at_ms = member.session_renewed_at_ms
             quiet = members.get(member.member_id)

@@ -13,11 +13,11 @@ from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import deadlines
-from kardia.observe.deadlines.handling import STAMPS_MS, heard_late, is_late
+from kardia.observe.deadlines.handling import heard_late, is_late
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import habits, polls
-from kardia.observe.moves.loads import ABSENT_MS
 from kardia.observe.state.group import NEVER, Group, Member
+from kardia.tolerances import ABSENT_MS, STAMP_MS
 
 _HEARTBEAT, _COMMIT, _FETCH = int(Kind.HEARTBEAT), int(Kind.COMMIT), int(Kind.FETCH)
 _STABLE = GroupState.STABLE
@@ -56,7 +56,7 @@ def take(facts: Facts, event: Event, at: float) -> bool:
             return False
         if at > group.steady_at_ms:
             group.steady_at_ms = at
-        if decided_at_ms - handled_at_ms > STAMPS_MS or member.heard_late is not None:
+        if decided_at_ms - handled_at_ms > STAMP_MS or member.heard_late is not None:
             member.heard_late = heard_late(arrived_at_ms, handled_at_ms, decided_at_ms)
     if handled_at_ms > group.heard_at_ms:
         group.heard_at_ms = handled_at_ms

@@ -10,8 +10,8 @@ from math import inf, nextafter
 
 from kardia.events import Event, Kind
 from kardia.kafka.states import ErrorCode
-from kardia.lateness import BUSY_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS, heard_at, taken_at
+from kardia.observe.deadlines.handling import heard_at, taken_at
+from kardia.tolerances import AT_ONCE_MS, BUSY_MS, TWO_STAMPS_MS
 
 _HEARTBEAT, _MODERN, _COMMIT = int(Kind.HEARTBEAT), int(Kind.MODERN_HEARTBEAT), int(Kind.COMMIT)
 
@@ -23,9 +23,6 @@ BY_HANDLING = frozenset({int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.TXN_COMMIT)
 
 _TAKEN_BEFORE = frozenset({int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)})
 """Answers to a heartbeat that wait until what was written before is stored."""
-
-ONE_INSTANT_MS = 2.0
-"""Between the stamps, cut to 1 ms, of two lines that are written one behind the other."""
 
 
 def effect_at(event: Event) -> float:
@@ -56,7 +53,7 @@ def as_handled(queue: list[tuple[float, Event]], event: Event) -> float:
     handled closely a busy broker may have done the other one first."""
     at = event.decided_at_ms
     for there, other in queue[-LOOKED_BACK:]:
-        if other.kind == _MODERN and other.group_id == event.group_id and abs(there - at) <= ONE_INSTANT_MS:
+        if other.kind == _MODERN and other.group_id == event.group_id and abs(there - at) <= TWO_STAMPS_MS:
             apart_ms = event.handled_at_ms - other.handled_at_ms
             if apart_ms > BUSY_MS and at <= there:
                 at = nextafter(there, inf)
@@ -74,6 +71,6 @@ def withdraw(queue: list[tuple[float, Event]], event: Event) -> None:
         for at, one in queue
         if one.source != event.source
         or one.group_id != event.group_id
-        or not event.decided_at_ms - ONE_INSTANT_MS <= at <= event.decided_at_ms
+        or not event.decided_at_ms - TWO_STAMPS_MS <= at <= event.decided_at_ms
         or (one.detail or {}).get("what") != "removed_not_joined"
     ]

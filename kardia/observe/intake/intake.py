@@ -18,9 +18,8 @@ from typing import Any
 from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.kafka.sessions import coordinator_of_connection
-from kardia.observe.deadlines.handling import AT_ONCE_MS, STAMPS_MS
 from kardia.observe.facts import busy
-from kardia.observe.facts.facts import BESIDE_LOGS, OFFSETS_BROKER, STARTS_WITHIN_MS, Facts
+from kardia.observe.facts.facts import BESIDE_LOGS, OFFSETS_BROKER, Facts
 from kardia.observe.intake.held import Held
 from kardia.observe.intake.instants import BY_HANDLING, after_its_commit, as_handled, effect_at, has_waited, withdraw
 from kardia.observe.output import rows
@@ -28,6 +27,7 @@ from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER
 from kardia.observe.state.settings import ObserverSettings
 from kardia.stretches import END, START, WIDTH, Stretch
+from kardia.tolerances import AT_ONCE_MS, STAMP_MS, STARTS_WITHIN_MS
 
 _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
 _HEARTBEAT, _MODERN = int(Kind.HEARTBEAT), int(Kind.MODERN_HEARTBEAT)
@@ -266,7 +266,7 @@ class Intake(Facts):
             if self._seen is not None:
                 self._seen.add((event.source, event.start, event.shard))
             at = event.decided_at_ms
-            if kind in BY_HANDLING or (kind == _HEARTBEAT and at - event.arrived_at_ms > AT_ONCE_MS - STAMPS_MS):
+            if kind in BY_HANDLING or (kind == _HEARTBEAT and at - event.arrived_at_ms > AT_ONCE_MS - STAMP_MS):
                 at = effect_at(event)
             source.queue.append((at, event))
 

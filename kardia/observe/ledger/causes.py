@@ -11,16 +11,16 @@ import re
 from math import inf
 
 from kardia.doubts import SURE, Doubt, Doubts, stands
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.late import begun_by, earlier
 from kardia.observe.deadlines.missing import could_begin
-from kardia.observe.deadlines.phases import STAMP_MS, due_between, in_no_order
+from kardia.observe.deadlines.phases import due_between, in_no_order
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger.dropped import Dropped
 from kardia.observe.ledger.ledger import withdraw
 from kardia.observe.state.entries import BeginLine
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Rebalance
 from kardia.tables import LEAVE_CAUSES
+from kardia.tolerances import LATE_MS, TWO_STAMPS_MS
 
 CAUSE_TO_TRIGGER = {
     "session_expired": "session_expired",
@@ -60,7 +60,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
     ]
     timers += _ended_before(group, current)
     for one in timers if current.members_before < 0 else ():
-        one.doubts = one.doubts | Doubt.MEMBERS_UNKNOWN  # it may have begun one that was not seen
+        one.doubts |= Doubt.MEMBERS_UNKNOWN  # it may have begun one that was not seen
     candidates = [*([] if current.cause is None else [current.cause]), *timers]
     asked = [join for join in (*current.joins, *current.refused) if could_begin(group, join) and not join.first_seen]
     candidates += [_of_join(group, current, join) for join in asked]
@@ -77,7 +77,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
             chosen.doubts = Doubt.LINES_LOST  # what came first may have stood there
         _by_what_broke(group, chosen, asked)
         if chosen.trigger == "static_replaced" and _may_wait_to_be_stored(current, chosen, asked, timers):
-            chosen.doubts = chosen.doubts | Doubt.STORED_LATE
+            chosen.doubts |= Doubt.STORED_LATE
     if written_at_ms >= 0 and chosen.at != written_at_ms:
         if line is not None and abs(chosen.at - written_at_ms) <= tolerance:
             chosen.at = written_at_ms  # of a line the stamp is as good as that, and a row is found by its start
@@ -101,7 +101,7 @@ def _may_wait_to_be_stored(current: Rebalance, seat: Cause, asked: list[Join], t
     began the rebalance that answered it: nobody was told of that before the next one joined, or somebody's time was
     over."""
     others = [*(join.handled_at_ms for join in asked), *(timer.at for timer in timers)]
-    later = min((at for at in others if at > seat.at + STAMP_MS), default=inf)
+    later = min((at for at in others if at > seat.at + TWO_STAMPS_MS), default=inf)
     return later < inf and not 0 <= current.rebalance_notified_at_ms < later
 
 
@@ -111,14 +111,16 @@ def _by_what_broke(group: Group, chosen: Cause, asked: list[Join]) -> None:
     for join in asked:
         if join.member_id == chosen.member_id and join.heard_before_ms >= 0 and join.came == (chosen.at, chosen.by):
             since = max(join.heard_before_ms, group.stable_at_ms, group.steady_at_ms)
-            if since < chosen.at - STAMP_MS:
+            if since < chosen.at - TWO_STAMPS_MS:
                 chosen.at, chosen.by = since, chosen.at if chosen.by is None else chosen.by
 
 
 def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
     """Members of the generation before that a timer had ended, which was seen in another order than it happened."""
     stable_at_ms = max(group.stable_at_ms, group.steady_at_ms)
-    if stable_at_ms < 0 or (group.previous is not None and stable_at_ms <= group.previous.started_at_ms + STAMP_MS):
+    if stable_at_ms < 0 or (
+        group.previous is not None and stable_at_ms <= group.previous.started_at_ms + TWO_STAMPS_MS
+    ):
         return []  # it never was Stable: whose end the join phase before had to wait for began nothing
     named = "" if current.cause is None else current.cause.member_id
     ended_it = _joined_before(group, current)
@@ -203,7 +205,7 @@ def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:
     if chosen is None:
         return False
     chosen.at, chosen.named, chosen.doubts = current.started_at_ms, True, _doubts_by_line(chosen)
-    chosen.by = line.began_at_ms if cause.by is not None and line.began_at_ms > chosen.at + STAMP_MS else None
+    chosen.by = line.began_at_ms if cause.by is not None and line.began_at_ms > chosen.at + TWO_STAMPS_MS else None
     chosen.reason = chosen.reason or _words_of(line, chosen.trigger)
     current.cause = chosen
     return True
@@ -293,8 +295,8 @@ def _by_order(group: Group, candidates: list[Cause], current: Rebalance, toleran
         chosen = min(known, key=lambda one: due_between(group, one))
     if 0 <= rebalance_notified_at_ms < chosen.at - tolerance_ms:
         return Cause(rebalance_notified_at_ms, "unknown", doubts=Doubt.NOT_SEEN), False
-    told_before = 0 <= rebalance_notified_at_ms < chosen.at - STAMP_MS
-    to_at = chosen.at + STAMP_MS
+    told_before = 0 <= rebalance_notified_at_ms < chosen.at - TWO_STAMPS_MS
+    to_at = chosen.at + TWO_STAMPS_MS
     if chosen.by is not None:
         chosen.by = earlier(chosen.by, begun_by(current, chosen.at))
         to_at = max(to_at, earlier(chosen.by, chosen.at + LATE_MS))
@@ -326,7 +328,7 @@ def _awaits_assignment(group: Group, current: Rebalance, join: Join) -> bool:
 
 def _is_awaited(current: Rebalance, join: Join) -> bool:
     waiting = current.sent_back
-    return waiting is not None and waiting.handled_at_ms < join.came[0] <= waiting.at_ms + STAMP_MS
+    return waiting is not None and waiting.handled_at_ms < join.came[0] <= waiting.at_ms + TWO_STAMPS_MS
 
 
 def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
@@ -353,6 +355,6 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         # By another connection than before it may have sent the assignment, unseen.
         doubts = Doubt.CONNECTION_BROKE if join.heard_before_ms >= 0 else doubts
     if join.may_be_earlier:
-        doubts = doubts | Doubt.HANDLED_SLOWLY
+        doubts |= Doubt.HANDLED_SLOWLY
     at, by = join.came
     return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, doubts, by)

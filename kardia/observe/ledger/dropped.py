@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kardia.doubts import SURE, Doubt, Doubts
-from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.deadlines.late import near
 from kardia.observe.deadlines.missing import Missing
-from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
+from kardia.tolerances import AT_ONCE_MS, LATE_MS, TWO_STAMPS_MS
 
 
 class Dropped(NamedTuple):
@@ -46,12 +44,12 @@ class Timers(NamedTuple):
     @property
     def by_session(self) -> bool:
         """Whether its session was over when the phase ended."""
-        return self.session_at <= self.ended_at + STAMP_MS
+        return self.session_at <= self.ended_at + TWO_STAMPS_MS
 
     @property
     def by_phase(self) -> bool:
         """Whether its time to rejoin was over then."""
-        return 0 <= self.phase_at <= self.ended_at + STAMP_MS
+        return 0 <= self.phase_at <= self.ended_at + TWO_STAMPS_MS
 
 
 def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Missing, member: Member) -> Dropped:
@@ -118,7 +116,7 @@ def _let_sync_pass(current: Rebalance, member: Member, session_at: float, began:
         return False
     if member.rebalance_notified_at_ms >= 0 or member.joined_at_ms > over_at:
         return False  # the last: it took its place again in the Stable group
-    return 0 <= over_at <= min(current.joined_at_ms, session_at) and (began < 0 or began >= over_at - STAMP_MS)
+    return 0 <= over_at <= min(current.joined_at_ms, session_at) and (began < 0 or began >= over_at - TWO_STAMPS_MS)
 
 
 def _by_sync(
@@ -128,16 +126,16 @@ def _by_sync(
     over_at = max(current.sync_over_at_ms, woke_at)
     by = began if began >= over_at else current.joined_at_ms
     rivalled = near(over_at, session_at) or missing.joined_before_sync_was_over
-    doubts: Doubts = Doubt.TIMERS_TIED if rivalled or began <= over_at + STAMP_MS else Doubt.SILENCE
+    doubts: Doubts = Doubt.TIMERS_TIED if rivalled or began <= over_at + TWO_STAMPS_MS else Doubt.SILENCE
     return Dropped(member, over_at, by, "sync_timeout", doubts)
 
 
 def _by_either(member: Member, timers: Timers) -> Dropped:
     """Ended by its session or by the end of the phase, whichever timer was less late."""
-    if timers.session_at + STAMP_MS < timers.phase_at:
+    if timers.session_at + TWO_STAMPS_MS < timers.phase_at:
         session_at = min(timers.session_at, timers.ended_at)
         return Dropped(member, session_at, timers.ended_at, "session_expired", Doubt.TIMERS_TIED)
-    to_the_ms = abs(timers.ended_at - timers.session_at) <= STAMP_MS < timers.session_at - timers.phase_at
+    to_the_ms = abs(timers.ended_at - timers.session_at) <= TWO_STAMPS_MS < timers.session_at - timers.phase_at
     if timers.unasked and to_the_ms:  # that a late timer fires in the very instant of another deadline is rare
         return Dropped(member, timers.ended_at, None, "session_expired", Doubt.TIMERS_TIED)
     return Dropped(member, timers.ended_at, None, "rebalance_timeout", Doubt.TIMERS_TIED)

@@ -9,19 +9,16 @@ from math import ceil
 from typing import Any
 
 from kardia.doubts import Doubt, Doubts, stands
-from kardia.kafka.sessions import POLL_INTERVAL_MS
-from kardia.observe.deadlines.phases import STAMP_MS, due_between, in_no_order
+from kardia.observe.deadlines.phases import due_between, in_no_order
 from kardia.observe.facts.facts import Facts
 from kardia.observe.state.entries import Previous
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Rebalance
 from kardia.tables import LEAVE_CAUSES
+from kardia.tolerances import RETURN_MAX_MS, TWO_STAMPS_MS
 
 MAX_STRAGGLERS = 50
 """Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
 
-
-RETURN_MAX_MS = POLL_INTERVAL_MS
-"""A client that comes back later than that did not cause what came before."""
 
 BY_JOIN = frozenset({"member_joined", "leader_rejoined", "metadata_changed"})
 """Triggers that are a JoinGroup, which waits until the join phase is over."""
@@ -120,7 +117,7 @@ def _doubts(group: Group, current: Rebalance) -> Doubts:
         return cause.doubts
     if any(_is_rival(group, cause, over) for over in group.ended.values()):
         return Doubt.STAMPS_TIED
-    near = (join for join in current.joins if abs(join.handled_at_ms - cause.at) <= STAMP_MS)
+    near = (join for join in current.joins if abs(join.handled_at_ms - cause.at) <= TWO_STAMPS_MS)
     rivals = any(join.member_id != cause.member_id for join in near)
     return Doubt.STAMPS_TIED if rivals and cause.trigger in BY_JOIN else cause.doubts
 
@@ -134,8 +131,8 @@ def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
     if over.cause == cause.trigger == "session_expired":
         own, due = over.member, due_between(group, cause)
         widest_ms = max(own.deadline - own.deadline_from, due[1] - due[0])
-        return apart_ms <= STAMP_MS + widest_ms and in_no_order((own.deadline_from, own.deadline), due)
-    if apart_ms > STAMP_MS:
+        return apart_ms <= TWO_STAMPS_MS + widest_ms and in_no_order((own.deadline_from, own.deadline), due)
+    if apart_ms > TWO_STAMPS_MS:
         return False
     return over.cause == "session_expired" or (over.cause in LEAVE_CAUSES and over.ended_at_ms != cause.at)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import late
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
@@ -17,6 +16,7 @@ from kardia.observe.output.status import GroupAt
 from kardia.observe.state.entries import Foretold
 from kardia.observe.state.group import NEVER, Ended, Group, Member
 from kardia.tables import STRUCK
+from kardia.tolerances import LATE_MS
 
 MAX_ENDED = 64
 """Lives that are over and still held per group, for evidence that confirms or corrects them; the oldest goes first."""

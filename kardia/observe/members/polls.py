@@ -17,9 +17,9 @@ from math import inf
 from kardia.events import Event
 from kardia.kafka.libraries import AUTO_COMMIT_EARLY_MS, AUTO_COMMIT_LATE_MS, LIBRARIES
 from kardia.observe.clients.application import polled_since
-from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.facts.facts import Facts
-from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Group, Member
+from kardia.observe.state.group import NEVER, Group, Member
+from kardia.tolerances import LEAVE_DELAY_MS, TELEMETRY_ERROR_MS
 
 MAX_CONNECTIONS = 64
 """Connections of a member whose last answer is held, the oldest goes first: a client has one or two to each broker."""

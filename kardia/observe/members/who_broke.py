@@ -15,15 +15,13 @@ from kardia import slowness
 from kardia.doubts import SURE, certainty_of, stands
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
-from kardia.lateness import STOPPED_WITHIN_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.facts.last_heard import FallingSilent, ended, last_heard
 from kardia.observe.state.group import NEVER, Ended, Group, Member
+from kardia.tolerances import IN_TIME_MS, SHORTEST_MS, STOPPED_WITHIN_MS
 
 UNKNOWN = "unknown"
 
-SHORTEST_MS = 1_000.0
-"""Nobody heartbeats more often; a shorter habit is one of joining and syncing."""
 
 MISSED = 1.5
 """A member whose silence is that many times longer than its habit has missed a heartbeat."""
@@ -35,8 +33,6 @@ that has just joined has shown none yet."""
 ENOUGH = 0.5
 """Share of what a session leaves room for: a broker that takes longer may have been the cause, alone or with others."""
 
-IN_TIME_MS = 10.0
-"""A request that reached the broker that much before the end of a session was in time, whatever the width of stamps."""
 
 _TAKEN_AWAY = frozenset(
     {"session_expired", "poll_timeout", "rebalance_timeout", "sync_timeout", "join_timeout", UNKNOWN}

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.states import GroupState, MemberState
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import deadlines, phases
 from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
@@ -30,9 +29,7 @@ from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import ModernMember
 from kardia.observe.state.partitions import named, taken
-
-AT_ONCE_MS = 250.0
-"""Who is answered within that did not wait for others: what its answer waited for is a record that is stored."""
+from kardia.tolerances import EARLY_MS, LATE_MS, STAMP_MS, STORED_AT_ONCE_MS, TOLD_AFTER_MS
 
 
 def upgrade(facts: Facts, group: Group, at: float, doubts: Doubts, by: float | None = None) -> None:
@@ -44,10 +41,10 @@ def upgrade(facts: Facts, group: Group, at: float, doubts: Doubts, by: float | N
     began = open_one.cause if open_one is not None and open_one.assigned_at_ms < 0 else None
     if open_one is not None and began is not None and began.at < at and refusals.shows_begin(open_one, began):
         if began.by is not None and not 0 <= began.by <= at:
-            began.doubts = began.doubts | Doubt.EPOCH_UNSURE  # it may have come after, and have made an epoch
+            began.doubts |= Doubt.EPOCH_UNSURE  # it may have come after, and have made an epoch
         group.said.unfinished = open_one
         # Not before the others who had waited are heard: their answers are held until the conversion is told.
-        facts.schedule_by_records(group, max(at, facts.known) + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
+        facts.schedule_by_records(group, max(at, facts.known) + TOLD_AFTER_MS, "epoch", "unfinished")
     modern = groups.enter(facts, group, "consumer", at)
     group.stored = None  # its record is gone with the conversion, and no load brings it back
     group.generation = modern.assignment_epoch = generation
@@ -66,7 +63,7 @@ def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) 
     """No record is read, and an answer shows the conversion. Whose session was over before it, in a group that was seen
     to be Stable meanwhile, went then, unless its timer was late; who is taken for a member has a session anew, and
     its end would be an epoch."""
-    over = [one for one in group.members.values() if 0 <= one.deadline < at - epochs.STAMP_MS]
+    over = [one for one in group.members.values() if 0 <= one.deadline < at - STAMP_MS]
     # Asked before an end changes the state; what has begun since a deadline does not hide who was silent up to it.
     silent = [one for one in over if deadlines.surely_silent(group, one) or _was_silent_before(group, one)]
     for member in sorted(silent, key=lambda one: (one.deadline, one.member_id)):
@@ -81,7 +78,7 @@ def _was_silent_before(group: Group, member: Member) -> bool:
     Stable group when it should have been heard."""
     current = group.rebalance
     began_at = current.cause.at if current is not None and current.cause is not None else NEVER
-    return member.deadline < began_at - epochs.STAMP_MS and deadlines.silent_among_others(group, member)
+    return member.deadline < began_at - STAMP_MS and deadlines.silent_among_others(group, member)
 
 
 def is_another(group: Group, protocol: str, answered: int) -> bool:
@@ -132,7 +129,7 @@ def upgrade_again(facts: Facts, group: Group, event: Event, at: float, by: float
     began = group.rebalance
     upgrade(facts, group, at, Doubt.BY_ELIMINATION, by)
     group.said.unfinished = began
-    facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
+    facts.schedule_by_records(group, at + TOLD_AFTER_MS, "epoch", "unfinished")
 
 
 def _end_of_the_last(facts: Facts, group: Group, event: Event, at: float, before_it: int) -> tuple[Cause | None, int]:
@@ -152,7 +149,7 @@ def _end_of_the_last(facts: Facts, group: Group, event: Event, at: float, before
     gone, due = others[0], ends.timers(group, others[0])
     assigned = named(taken((event.detail or {}).get("assigned")) or {})
     has_its_own = any(modern.owners.get(one) == gone.member_id and one not in modern.unowned for one in assigned)
-    if not has_its_own or not due or due[0].at_ms > at + ends.EARLY_MS:
+    if not has_its_own or not due or due[0].at_ms > at + EARLY_MS:
         return None, -1
     ended_at_ms = min(due[0].at_ms, at)
     return ends.remove(facts, group, gone, ended_at_ms, due[0].cause, "", Doubt.BY_ELIMINATION, at), members_before
@@ -291,7 +288,7 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
     at = event.handled_at_ms if last is None else min(last.ended_at_ms, event.handled_at_ms)
     seat = next((one for one in left if one.instance_id and one.instance_id == event.group_instance_id), None)
     seated = seat is not None or _takes_a_classic_seat(group, event, last)
-    at_once = seated and event.decided_at_ms - event.handled_at_ms <= AT_ONCE_MS
+    at_once = seated and event.decided_at_ms - event.handled_at_ms <= STORED_AT_ONCE_MS
     generation = event.generation_id if at_once else event.generation_id - 1
     epochs.withdraw_above(facts, group, generation)
     if seat is not None:  # a static member that comes back with JoinGroup makes it one
@@ -315,7 +312,7 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
     sent_back = (one.modern.rejoin_since_at_ms for one in group.members.values() if one.modern is not None)
     told_at = min((since for since in sent_back if since >= max(at, 0)), default=NEVER)
     if why is not None:
-        why.doubts = why.doubts | Doubt.BY_ELIMINATION
+        why.doubts |= Doubt.BY_ELIMINATION
     _become_classic(
         facts, group, at, Doubt.BY_ELIMINATION, last.by if last is not None and at == last.ended_at_ms else None
     )

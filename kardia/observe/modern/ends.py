@@ -14,18 +14,11 @@ from typing import NamedTuple
 
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
-from kardia.lateness import BUSY_MS, LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, owners
 from kardia.observe.modern import epochs, groups, session_length
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
-
-NEAR_MS = 25.0
-"""Two deadlines that near may have been met in either order."""
-
-EARLY_MS = 3.0
-"""A timer may seem to fire so much before its deadline: its begin is the answer of a request, which is later than the
-operation, and stamps are cut."""
+from kardia.tolerances import BUSY_MS, EARLY_MS, LATE_MS, STAMP_MS, TIMERS_NEAR_MS
 
 TRIGGERS_BY_END = {
     "session_expired": "session_expired",
@@ -107,8 +100,8 @@ def why_at(facts: Facts, group: Group, member: Member, at: float) -> tuple[str, 
     if not group.broker:  # of heartbeats no record is written: when its session would end is not shown
         due = [one for one in due if one.cause != "session_expired"]
     if due:
-        doubts: Doubts = SURE if len(due) == 1 and at - due[0].at_ms <= NEAR_MS else Doubt.SEEN_LATER
-        if len(due) > 1 and due[1].at_ms - due[0].at_ms <= NEAR_MS:
+        doubts: Doubts = SURE if len(due) == 1 and at - due[0].at_ms <= TIMERS_NEAR_MS else Doubt.SEEN_LATER
+        if len(due) > 1 and due[1].at_ms - due[0].at_ms <= TIMERS_NEAR_MS:
             doubts = Doubt.TIMERS_TIED
         return due[0].cause, doubts | _begin_of(facts, group, member, due[0])
     return "unknown", SURE
@@ -191,9 +184,9 @@ def remove_counted(
     if open_bump is not None:
         why.at = max(why.at, 0.0)
         shown_at = open_bump.cause.at if open_bump.cause.by is None else open_bump.cause.by
-        if len(fitting) > 1 or 0 <= shown_at < at - epochs.STAMP_MS:
+        if len(fitting) > 1 or 0 <= shown_at < at - STAMP_MS:
             # Which of them it began is not shown; or it seems to have come a moment after that epoch was.
-            why.doubts = why.doubts | Doubt.EPOCH_UNSURE
+            why.doubts |= Doubt.EPOCH_UNSURE
         epochs.explain(facts, group, open_bump, why)
     elif _takes_spare(group, min(since, at)):
         pass  # one of several that an answer has shown
@@ -201,7 +194,7 @@ def remove_counted(
         pass  # either a new epoch or a classic group: the record of it says which (`left_to_classic`)
     elif group.generation >= 0:
         # What is not answered yet may have made one before it: an answer has yet to show its number.
-        why.doubts = why.doubts | Doubt.EPOCH_COUNTED
+        why.doubts |= Doubt.EPOCH_COUNTED
         epochs.count_in(facts, group, why, members_before, in_order=by_timer)
     epochs.conclude(facts, group, at)
     epochs.update_state(facts, group, at, why.trigger, by)
@@ -283,7 +276,7 @@ def correct(
     for bump in group.modern.bumps:
         same = bump.cause.member_id == over.member.member_id and abs(bump.cause.at - before) <= LATE_MS
         if same:
-            why.at = bump.started_at_ms if abs(bump.started_at_ms - over.ended_at_ms) <= epochs.STAMP_MS else why.at
+            why.at = bump.started_at_ms if abs(bump.started_at_ms - over.ended_at_ms) <= STAMP_MS else why.at
             epochs.explain(facts, group, bump, why)
 
 
@@ -299,7 +292,7 @@ def _began_downgraded(group: Group, over: Ended) -> bool:
 def was_before_its_end(group: Group, member_id: str, at: float) -> bool:
     """Whether a member was still one when something was handled whose answer is read after its end was told."""
     over = group.ended.get(member_id)
-    return over is not None and over.told and at <= over.ended_at_ms + epochs.STAMP_MS
+    return over is not None and over.told and at <= over.ended_at_ms + STAMP_MS
 
 
 def back(facts: Facts, group: Group, over: Ended, at: float, doubts: Doubts = Doubt.SEEN_LATER) -> Member:

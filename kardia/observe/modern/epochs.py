@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.kafka.states import ModernState
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.phases import in_no_order
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
@@ -19,23 +18,11 @@ from kardia.observe.modern import groups, unasked
 from kardia.observe.output.epoch_rows import epoch_row
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import Bump, ModernGroup, ModernMember, Reached
+from kardia.tolerances import ANSWERED_WITHIN_MS, CLASSES_WITHIN_MS, LATE_MS, STAMP_MS, TOLD_AFTER_MS
 
 MAX_OPEN = 64
 """Rebalances of a group that are open at a time; the oldest is told as it is then, and no longer followed."""
 
-CLASSES_WITHIN_MS = 1_000.0
-"""So long before its stamp a first operation began at most, by the request. An older request waited for something else:
-in a JoinGroup that was under way, or for a coordinator."""
-
-TOLD_AFTER_MS = 1_000.0
-"""A rebalance that lasts longer than that is told while it lasts."""
-
-ANSWERED_WITHIN_MS = 6_000.0
-"""An answer waits so long at most until what was written for it is stored (`offsets.commit.timeout.ms`, 5 s), and a
-moment for its line."""
-
-STAMP_MS = 1.0
-"""Width of a stamp."""
 
 _NOT_TOLD = -1
 
@@ -50,7 +37,7 @@ def raised(
         return None
     uncounted = not modern.by_records and _somebody_may_be_gone(group, cause.at)
     if not shown and (uncounted or (modern.resolves and not modern.by_records) or _is_last_in_doubt(group, cause)):
-        cause.doubts = cause.doubts | Doubt.EPOCH_UNSURE
+        cause.doubts |= Doubt.EPOCH_UNSURE
     known = group.generation >= 0
     before = group.generation if known else epoch - 1
     bump = Bump(before, epoch, cause.at, cause)
@@ -319,12 +306,12 @@ def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, i
     counted = [] if modern.by_records else list(modern.bumps)
     for bump in counted:
         if _ended_together(bump.cause, cause) or _may_have_come_after(bump.cause, cause):
-            cause.doubts = cause.doubts | Doubt.TIMERS_TIED
+            cause.doubts |= Doubt.TIMERS_TIED
             explain(facts, group, bump, replace(bump.cause, doubts=bump.cause.doubts | Doubt.TIMERS_TIED))
     later = [bump for bump in counted if bump.cause.at > cause.at + STAMP_MS]
     after = (one.modern for one in group.members.values() if one.modern is not None)
     if any(own.reached_at_ms > cause.at + STAMP_MS and own.epoch >= group.generation for own in after):
-        cause.doubts = cause.doubts | Doubt.EPOCH_UNSURE
+        cause.doubts |= Doubt.EPOCH_UNSURE
     causes = [cause, *(bump.cause for bump in later)]
     if later and later[0].cause.at - cause.at <= LATE_MS:  # the timer may have been as late
         unsure = sum(bump.cause.at - cause.at <= LATE_MS for bump in later) + 1
@@ -427,7 +414,7 @@ def state_of(group: Group, at: float) -> tuple[ModernState, Doubts]:
                 if modern.by_records
                 else (ModernState.UNKNOWN, Doubt.NOT_SEEN)
             )
-        doubts = doubts | Doubt.NOT_READY_UNSEEN
+        doubts |= Doubt.NOT_READY_UNSEEN
     shown = modern.by_records or (owners.are_known(group) and not modern.unowned)  # else somebody may wait, unseen
     return ModernState.STABLE, doubts if shown else Doubt.MAY_WAIT_UNSEEN
 
@@ -483,9 +470,9 @@ def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | 
     if state == group.state:
         return
     if group.modern is not None and _may_have_changed(group, group.modern, at if by is None else max(at, by)):
-        doubts = doubts | Doubt.EPOCH_UNSURE
+        doubts |= Doubt.EPOCH_UNSURE
     if state == ModernState.ASSIGNING and _may_be_classic(group, at):
-        doubts = doubts | Doubt.MAY_BE_CLASSIC
+        doubts |= Doubt.MAY_BE_CLASSIC
     if state == ModernState.STABLE:
         if by is None:  # the last of them need not be the one whose answer is read last
             came = (one.modern.reached_at_ms for one in groups.present(group) if one.modern is not None)

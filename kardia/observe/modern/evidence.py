@@ -13,23 +13,20 @@ from msgspec.structs import replace
 
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of, stands
 from kardia.kafka.releases import version_of
-from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs, groups
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import Bump, Partitions
 from kardia.observe.state.partitions import named
 from kardia.tables import LEAVE_CAUSES
-
-INTERVAL_MS = 1_000.0
-"""Default `consumer.assignment.interval.ms` from 4.3 on: so long after it an epoch may have no target yet."""
-
-CONTRADICTED_AFTER_MS = LATE_MS + INTERVAL_MS + 1_000.0
-"""An answer so long after an end that silence showed, and with the epoch before it, says that there was none."""
-
-
-RESYNCED_AFTER_MS = 10_000.0
-"""An answer so long after the last epoch that was counted, and with a lower one, says that one too many was counted."""
+from kardia.tolerances import (
+    ASSIGNMENT_INTERVAL_MS,
+    CONTRADICTED_AFTER_MS,
+    EARLY_MS,
+    LATE_MS,
+    RESYNCED_AFTER_MS,
+    TIMERS_NEAR_MS,
+)
 
 
 def on_gone(facts: Facts, group: Group, member_id: str, at: float) -> None:
@@ -42,7 +39,7 @@ def on_gone(facts: Facts, group: Group, member_id: str, at: float) -> None:
     if member is None or member.modern is None or member.modern.gone_at_ms >= 0:
         return
     due = ends.timers(group, member)
-    if due and due[0].at_ms <= at + ends.EARLY_MS:
+    if due and due[0].at_ms <= at + EARLY_MS:
         _end_by_timer(facts, group, member, at)
         return
     since = max(member.last_heard_at_ms, member.joined_at_ms)
@@ -67,8 +64,8 @@ def _end_by_timer(facts: Facts, group: Group, member: Member, by: float) -> None
     others = [(ends.timers(group, one)[0], one) for one in group.members.values() if due_by(group, one, last.at_ms)]
     before = [(due, one) for due, one in others if one is not member and due.at_ms < last.at_ms]
     for due, one in sorted(before, key=lambda entry: entry[0].at_ms):
-        _end_one(facts, group, one, by, tied=last.at_ms - due.at_ms <= ends.EARLY_MS)
-    tied = any(one is not member and abs(due.at_ms - last.at_ms) <= ends.EARLY_MS for due, one in others)
+        _end_one(facts, group, one, by, tied=last.at_ms - due.at_ms <= EARLY_MS)
+    tied = any(one is not member and abs(due.at_ms - last.at_ms) <= EARLY_MS for due, one in others)
     _end_one(facts, group, member, by, tied=tied)
 
 
@@ -77,7 +74,7 @@ def _end_one(facts: Facts, group: Group, member: Member, by: float, *, tied: boo
     due, modern, own = ends.timers(group, member), group.modern, groups.own_of(member)
     first = due[0]
     doubts: Doubts = Doubt.TIMERS_TIED if tied else SURE
-    if len(due) > 1 and due[1].at_ms - first.at_ms <= ends.NEAR_MS:
+    if len(due) > 1 and due[1].at_ms - first.at_ms <= TIMERS_NEAR_MS:
         doubts |= Doubt.TIMERS_TIED
     elif modern is not None and first.cause == "session_expired":
         doubts |= SURE if own.classic else modern.session_doubts
@@ -134,7 +131,7 @@ def _not_before(facts: Facts, group: Group) -> float:
     modern = group.modern
     if modern is None or modern.lower_at_ms < 0:
         return NEVER
-    since = modern.lower_at_ms if has_targets_at_once(facts) else modern.lower_at_ms - INTERVAL_MS
+    since = modern.lower_at_ms if has_targets_at_once(facts) else modern.lower_at_ms - ASSIGNMENT_INTERVAL_MS
     return max(since, modern.since_at_ms)
 
 
@@ -147,7 +144,7 @@ def has_targets_at_once(facts: Facts) -> bool:
 
 def due_by(group: Group, member: Member, at: float) -> bool:
     due = ends.timers(group, member)
-    return bool(due) and due[0].at_ms <= at + ends.EARLY_MS and member.unknown_since_at_ms < 0
+    return bool(due) and due[0].at_ms <= at + EARLY_MS and member.unknown_since_at_ms < 0
 
 
 def on_epoch_shown(facts: Facts, group: Group, epoch: int, at: float) -> None:
@@ -294,5 +291,5 @@ def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
         or since <= group.unsure_to
         or owner.renewed_unseen
     ):
-        doubts = doubts | Doubt.BROKER_SILENT  # the line in which it gave them up may be lost with its broker
+        doubts |= Doubt.BROKER_SILENT  # the line in which it gave them up may be lost with its broker
     ends.remove_counted(facts, group, owner, since, cause, "", doubts, max(by, since))

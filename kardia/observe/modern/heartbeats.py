@@ -20,8 +20,7 @@ from kardia.kafka.states import (
     MemberState,
     ModernState,
 )
-from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS, took_effect
+from kardia.observe.deadlines.handling import took_effect
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners, who_broke
 from kardia.observe.members.identity import identify
@@ -45,6 +44,7 @@ from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
 from kardia.observe.state.partitions import count, share_any, taken, together, without
 from kardia.tables import REFUSALS_MAX
+from kardia.tolerances import AT_ONCE_MS, CLASSES_WITHIN_MS, LATE_MS, STAMP_MS
 
 FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.FENCED_INSTANCE_ID})
 
@@ -178,12 +178,12 @@ def _left(facts: Facts, group: Group, event: Event, at_most: Doubts = SURE) -> N
     if member is None:
         member = _notice(facts, group, modern, event, groups.LEAVES)
     cause, doubts = leaves.why_left(facts, group, member, event)
-    doubts = doubts | at_most
+    doubts |= at_most
     at, by = took_effect(event, facts.coordinator)
     stamp = groups.own_of(member).gone_at_ms
     if stamp >= 0:
         # A first operation loads classes before its record has its time stamp, and a busy broker may stand still.
-        slow = by is not None and at + AT_ONCE_MS < stamp <= min(by, at + epochs.CLASSES_WITHIN_MS)
+        slow = by is not None and at + AT_ONCE_MS < stamp <= min(by, at + CLASSES_WITHIN_MS)
         removed.finish(facts, group, member, cause, "", doubts, at if slow else NEVER)
     else:
         ends.remove_counted(facts, group, member, at, cause, "", doubts, by, told=True)
@@ -231,7 +231,7 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     elif member is None:
         member = _notice(facts, group, modern, event, answered)
     own = groups.own_of(member)
-    if own.gone_at_ms >= 0 and event.handled_at_ms > own.gone_at_ms + epochs.STAMP_MS:
+    if own.gone_at_ms >= 0 and event.handled_at_ms > own.gone_at_ms + STAMP_MS:
         facts.divergences += 1
         own.gone_at_ms = NEVER
     own.classic = False

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
-from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS, took_effect
+from kardia.observe.deadlines.handling import took_effect
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.modern import ends, epochs, evidence, groups, session_length
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.observe.state.modern import Bump, ModernGroup
+from kardia.tolerances import AT_ONCE_MS, CLASSES_WITHIN_MS, LATE_MS, STAMP_MS
 
 MAX_UNSTORED = 64
 """Who joined and was not answered in time is remembered, so many of a group."""
@@ -138,7 +138,7 @@ def _came_before(
     if left_first and not evidence.has_targets_at_once(facts):  # the answer may have an older target
         epochs.explain(facts, group, last, replace(last.cause, doubts=last.cause.doubts | Doubt.TARGET_MAY_BE_OLDER))
         return False
-    in_doubt_to = member.joined_at_ms + epochs.STAMP_MS if by is None else by
+    in_doubt_to = member.joined_at_ms + STAMP_MS if by is None else by
     if last.cause.at <= in_doubt_to and answered > last.epoch:
         member.joined_at_ms = last.cause.at  # its request took longer, and its answer has the later epoch
         return False
@@ -153,7 +153,7 @@ def _doubt_order(facts: Facts, group: Group, last: Bump, event: Event, member: M
     """How sure it is which of two that joined was the first: within an instant the epochs of their answers show it,
     where each has its own. If they do not, what the other one began is said to be as unsure."""
     has_its_own = evidence.has_targets_at_once(facts) and not _is_delayed(event)
-    if has_its_own or abs(last.cause.at - member.joined_at_ms) > epochs.STAMP_MS:
+    if has_its_own or abs(last.cause.at - member.joined_at_ms) > STAMP_MS:
         return SURE
     epochs.explain(facts, group, last, replace(last.cause, doubts=last.cause.doubts | Doubt.STAMPS_TIED))
     return Doubt.STAMPS_TIED
@@ -183,7 +183,7 @@ def _begins_earlier(facts: Facts, group: Group, modern: ModernGroup, member: Mem
     the join was (see `_Operation`)."""
     at, stamp = took_effect(event, facts.coordinator)[0], member.joined_at_ms
     waited = event.handled_at_ms + AT_ONCE_MS < stamp  # longer than for a thread to handle it
-    if not (waited and stamp <= event.decided_at_ms and stamp - at <= epochs.CLASSES_WITHIN_MS):
+    if not (waited and stamp <= event.decided_at_ms and stamp - at <= CLASSES_WITHIN_MS):
         return
     known = [*modern.bumps, *([modern.first] if modern.first is not None else [])]
     its_own = (one for one in known if one.cause.member_id == member.member_id and one.cause.at == stamp)
@@ -261,20 +261,20 @@ def _count_join(
         evidence.on_lower_epoch(facts, group, answered - 1, at)  # it was no higher just before
         before = group.generation
     bumps = group.modern.bumps if group.modern is not None else []
-    if answered <= before and any(bump.cause.at > at + epochs.STAMP_MS for bump in bumps):
+    if answered <= before and any(bump.cause.at > at + STAMP_MS for bump in bumps):
         epochs.count_in(facts, group, why, members_before, in_order=True)  # silence was seen before its late answer
         return
     may_be_older = answered > before and not at_once  # the answer may have the epoch of a target before this join
     for bump in bumps:
         if may_be_older or bump.epoch > answered:  # its number is counted, and so are those
-            why.doubts = why.doubts | bump.cause.doubts
+            why.doubts |= bump.cause.doubts
     unheard = not at_once and any(0 <= one.session_renewed_at_ms <= group.unsure_to for one in group.members.values())
     if unheard or (answered <= before and any(_may_be_gone(group, one, at) for one in group.members.values())):
-        why.doubts = why.doubts | Doubt.EPOCH_UNSURE
+        why.doubts |= Doubt.EPOCH_UNSURE
     shown = answered > before and at_once and not delayed
     last = bumps[-1] if bumps else None
     if last is not None and not shown and last.cause.trigger == "member_joined":
-        why.doubts = why.doubts | _doubt_order(facts, group, last, event, member)
+        why.doubts |= _doubt_order(facts, group, last, event, member)
     epochs.raised(facts, group, max(before + 1, answered), why, members_before, shown=shown)
 
 

@@ -16,13 +16,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.members import leaving
 from kardia.observe.modern import groups
 from kardia.observe.state.group import Group, Member
-
-CALLED_BEFORE_MS = 2_500.0
-"""So much earlier than a FETCH the poll may have been called that sent it: it waited for the records of the one before,
-and the interval runs from the call. Seen in the simulated fleet, whose consumers wait up to a second."""
-
-RECONNECTED_WITHIN_MS = 10_000.0
-"""So long after a broker has come back a FETCH may be sent that was made before it went, by a poll of then."""
+from kardia.tolerances import CALLED_BEFORE_MS, LEAVE_DELAY_MS, RECONNECTED_WITHIN_MS
 
 Why = tuple[str, Doubts]
 """End cause, and how sure it is."""
@@ -58,13 +52,13 @@ def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     if interval_ms <= 0:
         return "left", Doubt.REASON_NOT_GIVEN
     silent_ms = event.arrived_at_ms - member.last_poll_at_ms
-    if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - leaves.LEAVE_DELAY_MS:
-        is_sure = silent_ms + CALLED_BEFORE_MS < interval_ms - leaves.LEAVE_DELAY_MS
+    if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - LEAVE_DELAY_MS:
+        is_sure = silent_ms + CALLED_BEFORE_MS < interval_ms - LEAVE_DELAY_MS
         back_at = max(member.last_poll_at_ms - RECONNECTED_WITHIN_MS, member.joined_at_ms)
         is_sure = is_sure and not facts.is_broken(group.broker, back_at, member.last_poll_at_ms, seen=True)
         return "left", SURE if is_sure else Doubt.POLLS_UNSEEN
     # One that ran out would have shown before: it has polled since, unseen.
-    blind = silent_ms > interval_ms + 2 * leaves.LEAVE_DELAY_MS
+    blind = silent_ms > interval_ms + 2 * LEAVE_DELAY_MS
     blind = blind or facts.is_blind(member.last_poll_at_ms, event.arrived_at_ms)
     blind = blind or group.gap_at_ms >= member.last_poll_at_ms or not facts.is_alone(group, member)
     blind = blind or group.unsure_to >= member.last_poll_at_ms  # a broker that died took the lines of later ones along

@@ -15,7 +15,7 @@ from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState
-from kardia.observe.deadlines.handling import AT_ONCE_MS, took_effect
+from kardia.observe.deadlines.handling import took_effect
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
@@ -37,16 +37,15 @@ from kardia.observe.state.entries import Kept
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
 from kardia.observe.state.partitions import count, taken
-
-CLOSED_AFTER_MS = 250.0
-"""So long after a record the others of its operation, and the answer of the request that caused it, have come."""
-
-GOES_ON_MS = 3_000.0
-"""So long after it nobody waits for the rest of its operation any more, whatever has been read: a reader that stands
-still holds nothing back."""
-
-SAID_WITHIN_MS = 1_000.0
-"""The coordinator's sentence about the end of a member and the record of it have instants that near to each other."""
+from kardia.tolerances import (
+    AT_ONCE_MS,
+    CLASSES_WITHIN_MS,
+    CLOSED_AFTER_MS,
+    GOES_ON_MS,
+    REMOVED_AFTER_MS,
+    SAID_WITHIN_MS,
+    STAMP_MS,
+)
 
 MAX_RECORDS = 50_000
 """Records of one operation that are gathered: three for each of ten thousand members, and more."""
@@ -196,8 +195,8 @@ class _Operation:
             return at, None
         converts = len({event.kind for event in self._records}) > 1
         # One that waited for a thread, and took effect at the stamp, has waited for nothing else.
-        waited = at - by.handled_at_ms > AT_ONCE_MS or by.handled_at_ms > at + epochs.STAMP_MS
-        waited = waited and AT_ONCE_MS < at - begun_at_ms <= epochs.CLASSES_WITHIN_MS
+        waited = at - by.handled_at_ms > AT_ONCE_MS or by.handled_at_ms > at + STAMP_MS
+        waited = waited and AT_ONCE_MS < at - begun_at_ms <= CLASSES_WITHIN_MS
         return (begun_at_ms, at) if waited and self._is_by(by, converts=converts) else (at, None)
 
     def _is_by(self, answer: Event, *, converts: bool) -> bool:
@@ -345,7 +344,7 @@ class _Operation:
         returned = self._gone.pop(event.member_id, None)
         if member is not None and groups.is_gone(member):  # it joins again before it is known why it was gone
             removed.conclude_removed(
-                facts, group, member.member_id, groups.own_of(member).gone_at_ms + removed.REMOVED_AFTER_MS
+                facts, group, member.member_id, groups.own_of(member).gone_at_ms + REMOVED_AFTER_MS
             )
             member = group.members.get(event.member_id)
         if member is None:
@@ -433,7 +432,7 @@ class _Operation:
         cause = self._cause(epoch)
         cause.at = self._stamps.get(str(epoch), cause.at)
         if is_first:
-            cause.doubts = cause.doubts | self._first_doubts()
+            cause.doubts |= self._first_doubts()
         epochs.raised(facts, group, epoch, cause, self._members_before, shown=True)
         if str(epoch) in self._stamps:
             modern.first = None  # no request shows its begin better
@@ -452,10 +451,10 @@ class _Operation:
         if not later or later[0].epoch != epoch or later[0].cause.member_id in self._named:
             return None
         why, before = later[0].cause, later[-1].members_before
-        tied = abs(why.at - self._at) <= epochs.STAMP_MS and bool(self._named or self._born or self._changed)
+        tied = abs(why.at - self._at) <= STAMP_MS and bool(self._named or self._born or self._changed)
         slow = why.by is not None and why.at <= self._at <= why.by
         left = group.ended.get(why.member_id)
-        is_earlier = self._at < why.at - epochs.STAMP_MS and why.trigger != "unknown"
+        is_earlier = self._at < why.at - STAMP_MS and why.trigger != "unknown"
         if not is_earlier and (left is None or not left.told or not (tied or slow)):
             return None
         told = [one.cause for one in later]
@@ -520,7 +519,7 @@ class _Operation:
                 own = groups.own_of(member)
                 own.gone_at_ms = at
                 epochs.ended(group, member, at)
-                facts.schedule(group, at + removed.REMOVED_AFTER_MS, "removed", member.member_id)
+                facts.schedule(group, at + REMOVED_AFTER_MS, "removed", member.member_id)
             else:
                 by_itself = member.member_id in self._said or member.member_id in self._leaves
                 by = self._began_by if member.member_id in self._leaves else None

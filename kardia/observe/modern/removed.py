@@ -7,18 +7,10 @@ from __future__ import annotations
 
 from kardia.doubts import Doubt, Doubts
 from kardia.kafka.states import ModernState
-from kardia.lateness import BUSY_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs, session_length
 from kardia.observe.state.group import NEVER, Group, Member
-
-REMOVED_AFTER_MS = 1_000.0
-"""So long after it a leave is awaited that would say why a member is gone: its answer waits for the record to be
-replicated."""
-
-LEAVE_SHOWN_WITHIN_MS = 10_000.0
-"""A request log without a line for so long after it may be off: that no leave is in it shows nothing then."""
+from kardia.tolerances import AT_ONCE_MS, BUSY_MS, EARLY_MS, LEAVE_SHOWN_WITHIN_MS, REMOVED_AFTER_MS
 
 
 def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> None:
@@ -62,7 +54,7 @@ def _may_have_left(group: Group, member: Member, at: float) -> bool:
     began_at_ms = own.heard_from_ms if member.doubtful_at_ms == renewed_at_ms else renewed_at_ms
     known = group.modern is None or group.modern.session_from != "logged"  # a group may have its own
     known = known and group.is_session_known(member)
-    too_early = known and at < began_at_ms + member.session_ms - ends.EARLY_MS
+    too_early = known and at < began_at_ms + member.session_ms - EARLY_MS
     return too_early or own.unstored_at_ms == renewed_at_ms
 
 

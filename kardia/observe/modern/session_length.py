@@ -16,22 +16,15 @@ from collections.abc import Mapping
 from kardia.doubts import Doubt, Doubts
 from kardia.events import ALL_SHARDS, Event
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS
-from kardia.lateness import BUSY_MS, LATE_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.state.group import NEVER, Ended, Group, Member
 from kardia.observe.state.modern import ModernGroup
+from kardia.tolerances import AT_ONCE_MS, BUSY_MS, LATE_MS, SECOND_MS, TIMERS_NEAR_MS
 
 DEFAULT_MS = 45_000
 """`group.consumer.session.timeout.ms`, `group.share.session.timeout.ms`, `group.streams.session.timeout.ms` of a broker
 that was not told otherwise."""
 
-SECOND_MS = 1_000
-"""A session timeout that an eviction shows is taken for whole seconds if the timer was late by no more than it is
-beside a busy neighbour."""
-
-NEAR_MS = 25.0
-"""An eviction that is no later than that after a whole number of seconds shows that they are the session timeout."""
 
 DIFFERENT = 0
 """Groups of a shard have shown different lengths: none serves another group."""
@@ -150,7 +143,9 @@ def learn(facts: Facts, group: Group, member: Member, ended_at_ms: float) -> Non
         return
     modern.session_ms, modern.session_from = seconds_ms, "seen"
     arm_all(
-        facts, group, Doubt.SESSION_LEARNED if ended_at_ms - since - seconds_ms <= NEAR_MS else Doubt.SESSION_GUESSED
+        facts,
+        group,
+        Doubt.SESSION_LEARNED if ended_at_ms - since - seconds_ms <= TIMERS_NEAR_MS else Doubt.SESSION_GUESSED,
     )
     _share(facts, group, modern.protocol, seconds_ms)
 

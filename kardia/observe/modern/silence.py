@@ -11,9 +11,10 @@ from __future__ import annotations
 from kardia.doubts import Doubt, Doubts
 from kardia.observe.deadlines import deadlines
 from kardia.observe.facts.facts import Facts
-from kardia.observe.modern import ends, epochs, groups
+from kardia.observe.modern import ends, groups
 from kardia.observe.moves import loads
 from kardia.observe.state.group import NEVER, Group, Member
+from kardia.tolerances import GRACE_MS, STAMP_MS
 
 PREDICTED_SHARE = 0.5
 """When that share of a rebalance timeout is over it is foretold."""
@@ -30,8 +31,8 @@ def on_member_timer(facts: Facts, group: Group, member: Member, now: float) -> N
     if deadline >= 0 and not member.overdue:
         if deadlines.session_over(member, now):
             shown_at = facts.silence_shown_at(group.broker, member, now)
-            if now < shown_at + deadlines.GRACE_MS:
-                facts.watch(group, member, not_before=shown_at + deadlines.GRACE_MS)
+            if now < shown_at + GRACE_MS:
+                facts.watch(group, member, not_before=shown_at + GRACE_MS)
                 return
             _on_session_over(facts, group, member, deadline, known)
             if member.member_id not in group.members:
@@ -76,7 +77,7 @@ def _on_session_over(facts: Facts, group: Group, member: Member, deadline: float
     if modern.session_from != "given":
         doubts |= Doubt.SESSION_GUESSED
     # Of two timers that one heartbeat set, that of its partitions was set first, and fires first.
-    at_once = [one for one in ends.timers(group, member) if abs(one.at_ms - deadline) < epochs.STAMP_MS]
+    at_once = [one for one in ends.timers(group, member) if abs(one.at_ms - deadline) < STAMP_MS]
     gave_nothing_up = any(one.cause == "rebalance_timeout" for one in at_once)
     cause = "rebalance_timeout" if gave_nothing_up else "session_expired"
     ends.remove_counted(facts, group, member, deadline, cause, "", doubts, NEVER)
@@ -96,7 +97,7 @@ def watch_phases(facts: Facts, group: Group, member: Member) -> None:
         if since > own.watched_at_ms:
             own.watched_at_ms = since
             facts.schedule(group, since + PREDICTED_SHARE * member.rebalance_ms, "phase", member.member_id)
-            facts.schedule(group, since + member.rebalance_ms + deadlines.GRACE_MS, "phase", member.member_id)
+            facts.schedule(group, since + member.rebalance_ms + GRACE_MS, "phase", member.member_id)
 
 
 def on_phase_timer(facts: Facts, group: Group, member_id: str, now: float) -> None:
@@ -115,7 +116,7 @@ def on_phase_timer(facts: Facts, group: Group, member_id: str, now: float) -> No
             member.rebalance_prediction_deadline_at_ms = first.at_ms
             facts.emit_prediction(group, member, "rebalance", "open", NEVER)
         return
-    if now < first.at_ms + deadlines.GRACE_MS or modern.by_records:
+    if now < first.at_ms + GRACE_MS or modern.by_records:
         return
     if facts.silent_at(group.broker, first.at_ms) or group.moved_at_ms >= 0 or group.may_be_classic:
         return

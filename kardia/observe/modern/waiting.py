@@ -13,15 +13,13 @@ from kardia.events import Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode
 from kardia.observe.modern import heartbeats
 from kardia.observe.state.group import Group, Member
-
-MOST_MS = 3_000.0
-"""Records are read 1 to 2 s after they were written; a feed that is further behind is not waited for."""
+from kardia.tolerances import RECORDS_WAITED_FOR_MS
 
 
 def must_wait(group: Group | None, event: Event, at: float, read_to: float) -> bool:
     """Whether a request waits, of a group that has epochs, or may have them by what waits already or by records that
     are gathered. `read_to`: up to when all records have been read, negative if none are."""
-    if not 0 <= read_to < at <= read_to + MOST_MS or event.error_code in COORDINATOR_MOVED:
+    if not 0 <= read_to < at <= read_to + RECORDS_WAITED_FOR_MS or event.error_code in COORDINATOR_MOVED:
         return False
     if group is None:
         return event.kind == Kind.MODERN_HEARTBEAT

@@ -12,17 +12,13 @@ from kardia.doubts import SURE, Doubt, Doubts, stands
 from kardia.events import Event, Kind
 from kardia.kafka.releases import version_of
 from kardia.kafka.states import GroupState
-from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger.ledger import drop, withdraw
 from kardia.observe.members import lives
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group
 from kardia.tables import LEAVE_CAUSES
-
-ABSENT_MS = 5_000.0
-"""A group of which nobody asked for that long may have been led by another broker meanwhile, and be back."""
+from kardia.tolerances import ABSENT_MS, AT_ONCE_MS, LATE_MS
 
 _BY_SILENCE = frozenset({"session_expired", "rebalance_timeout", "sync_timeout"})
 """Ends that the coordinator's timers bring about."""

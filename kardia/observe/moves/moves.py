@@ -16,15 +16,8 @@ from kardia.observe.ledger.ledger import drop
 from kardia.observe.members import who_broke
 from kardia.observe.moves import loads
 from kardia.observe.state.entries import Elected
-from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, NO_SESSION, Group, Member
-
-AWAKE_MS = 10_000.0
-"""So long after a broker went on it may not know yet that it was replaced: it learns so with its next heartbeat to the
-controller, every 2 s by default, and hands its groups over one by one."""
-
-
-ELECTION_STANDS_MS = 3_600_000.0
-"""So long a lower epoch is one of before. After that `__consumer_offsets` may have been made anew, and count from 0."""
+from kardia.observe.state.group import NEVER, NO_SESSION, Group, Member
+from kardia.tolerances import AWAKE_MS, ELECTION_STANDS_MS, LOADS_WITHIN_MS, NOT_REPLICATED_AFTER_MS
 
 
 def note_elected(facts: Facts, event: Event, at: float) -> None:
@@ -207,11 +200,6 @@ def _reload_epochs(facts: Facts, group: Group, at: float, doubts: Doubts) -> Non
             if own.revoke_since_at_ms >= 0:
                 own.revoke_since_at_ms, own.revoke_by = at, NEVER
         facts.watch(group, member)
-
-
-NOT_REPLICATED_AFTER_MS = 1_000.0
-"""COORDINATOR_NOT_AVAILABLE that comes so late is no refusal: a write was not replicated within
-`offsets.commit.timeout.ms` (5 s by default), and in the Java coordinator whatever was asked after it waits with it."""
 
 
 def moved(facts: Facts, group: Group, event: Event, at: float) -> None:

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.instants import to_rfc3339
-from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.state.group import NO_SESSION, Group, Member
-
-SHOWN_TWICE_MS = 2.0
-"""A load is shown by the answer and by the records of one operation, whose instants differ by the width of stamps."""
+from kardia.tolerances import GRACE_MS, TWO_STAMPS_MS
 
 NO_SESSION_TEXT = (
     "not heard since its group was loaded, which begins no sessions of a share group before Kafka 4.1: it stays a "
@@ -78,7 +75,7 @@ def _doubts(group: Group, member: Member, now: float) -> Doubts:
     """What is in doubt about the deadline of a member."""
     modern, own = group.modern, member.modern
     begins = (member.session_renewed_at_ms, *(own.awaited_since() if own is not None else ()))
-    if any(0 <= at <= group.unsure_to + SHOWN_TWICE_MS for at in begins):
+    if any(0 <= at <= group.unsure_to + TWO_STAMPS_MS for at in begins):
         return Doubt.LOAD_UNSEEN
     if any(0 <= at <= group.gap_at_ms for at in begins):
         return Doubt.LINES_LOST
@@ -103,4 +100,4 @@ def _may_be_over(member: Member, now: float) -> bool:
     own = member.modern
     if own is None or member.rebalance_ms <= 0:
         return False
-    return any(0 <= since <= now - member.rebalance_ms + SHOWN_TWICE_MS for since in own.awaited_since())
+    return any(0 <= since <= now - member.rebalance_ms + TWO_STAMPS_MS for since in own.awaited_since())

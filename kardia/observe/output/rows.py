@@ -11,13 +11,13 @@ from kardia.doubts import Doubts, certainty_of, names_of
 from kardia.kafka.assignors import COOPERATIVE
 from kardia.kafka.libraries import LIBRARIES
 from kardia.observe.clients.application import UNKNOWN
-from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.deadlines.deadlines import polls_unseen
 from kardia.observe.deadlines.waiting import awaited
 from kardia.observe.output.moving import assigned, moving
 from kardia.observe.output.status import GroupAt
-from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Cause, Ended, Group, Member, Rebalance
+from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member, Rebalance
 from kardia.tables import Row
+from kardia.tolerances import LEAVE_DELAY_MS, TELEMETRY_ERROR_MS
 
 
 def instant(at: float) -> int:

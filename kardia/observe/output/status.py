@@ -12,12 +12,12 @@ from kardia.doubts import SURE, Doubt, Doubts
 from kardia.instants import to_rfc3339
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending
-from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.deadlines.phases import is_unsynced, longest_ms, sync_deadline
 from kardia.observe.output import epoch_status
 from kardia.observe.output.moving import Targets
 from kardia.observe.state.group import Group, Member
 from kardia.rungs import NEEDS_REQUESTS_REASON
+from kardia.tolerances import GRACE_MS
 
 
 class GroupAt:

@@ -11,9 +11,8 @@ from operator import or_
 
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.kafka.states import GroupState
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
-from kardia.observe.deadlines.phases import STAMP_MS, all_ends, delayed_to
+from kardia.observe.deadlines.phases import all_ends, delayed_to
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
 from kardia.observe.ledger.costs import forget_assignment
@@ -22,6 +21,7 @@ from kardia.observe.members import lives, who_broke
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.rebalance import begin, end_member
 from kardia.observe.state.group import NEVER, Cause, Group, Rebalance
+from kardia.tolerances import LATE_MS, TWO_STAMPS_MS
 
 
 def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = None, at_most: Doubts = SURE) -> None:
@@ -53,12 +53,12 @@ def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = N
     group.leader = ""
     group.instances.clear()
     doubts = current.cause.doubts if current.cause is not None else Doubt.NOT_SEEN
-    last = [over for over in group.ended.values() if over.ended_at_ms >= current.joined_at_ms - STAMP_MS]
+    last = [over for over in group.ended.values() if over.ended_at_ms >= current.joined_at_ms - TWO_STAMPS_MS]
     if any(over.doubts == SURE for over in last):
         doubts = SURE
     elif last:
         doubts = reduce(or_, (over.doubts for over in last))
-    doubts = doubts | at_most
+    doubts |= at_most
     observer.move(group, current.joined_at_ms, GroupState.EMPTY, "no members left", doubts, current.over_by)
     emit(observer, group, current)
     if doubts == SURE:
@@ -88,7 +88,7 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
     if current.told_from != GroupState.STABLE or current.row_known >= 0:
         return
     since = max(group.steady_at_ms, group.stable_at_ms)
-    before = current.started_at_ms - STAMP_MS
+    before = current.started_at_ms - TWO_STAMPS_MS
     begin_one = (over for over in group.ended.values() if over.cause in causes.CAUSE_TO_TRIGGER)
     first = min(
         (over for over in begin_one if since <= over.ended_at_ms < before),
@@ -101,7 +101,7 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
     doubts = first.doubts | Doubt.SILENCE
     said = current.cause.trigger if current.cause is not None else "session_expired"
     if said != "session_expired" and current.started_at_ms <= first.ended_at_ms + LATE_MS:
-        doubts = doubts | Doubt.TIMER_MAY_BE_LATE  # its timer may have been late
+        doubts |= Doubt.TIMER_MAY_BE_LATE  # its timer may have been late
     current.cause = Cause(
         first.ended_at_ms,
         causes.CAUSE_TO_TRIGGER[first.cause],

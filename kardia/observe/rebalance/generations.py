@@ -79,7 +79,7 @@ def on_generation_stored(observer: Facts, group: Group, stored: Stored, joined_a
         choose(observer, group, current, [])
         if current.cause is not None and not current.cause.named:
             # Somebody whose answer was not read may have begun it.
-            current.cause.doubts = current.cause.doubts | Doubt.BEGIN_UNSEEN
+            current.cause.doubts |= Doubt.BEGIN_UNSEEN
         emit(observer, group, current)
     else:
         pass_over(observer, group, at)

@@ -12,10 +12,9 @@ from math import inf
 
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of, stands
 from kardia.kafka.states import GroupState
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.missing import Missing
-from kardia.observe.deadlines.phases import STAMP_MS, longest_ms, sync_deadline, unsynced
+from kardia.observe.deadlines.phases import longest_ms, sync_deadline, unsynced
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
 from kardia.observe.ledger.costs import partitions_stopped_ms
@@ -28,9 +27,7 @@ from kardia.observe.rebalance.watches import watch_deserted, watch_join_timer, w
 from kardia.observe.state.entries import Left, Waited
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.tables import LEAVE_CAUSES
-
-AT_ONCE_MS = 100.0
-"""Who did not wait is answered within that."""
+from kardia.tolerances import DID_NOT_WAIT_MS, LATE_MS, TWO_STAMPS_MS
 
 
 def end_member(
@@ -103,16 +100,16 @@ def _may_explain(group: Group, why: Cause) -> None:
         return
     over = group.ended.get(why.member_id)
     if over is not None and 0 <= over.member.rebalance_notified_at_ms <= at:
-        if over.member.rebalance_notified_at_ms < at - STAMP_MS:
+        if over.member.rebalance_notified_at_ms < at - TWO_STAMPS_MS:
             return  # it had been told of it before
         why.doubts = Doubt.STAMPS_TIED
     since = max(group.steady_at_ms, NEVER if last is None else last.started_at_ms)
     told_at = min([current.rebalance_notified_at_ms, *(join.handled_at_ms for join in current.refused)])
-    told_then = min(since, told_at) - STAMP_MS <= at <= told_at + STAMP_MS
-    if not told_then or abs(group.unsynced_at_ms - current.rebalance_notified_at_ms) <= STAMP_MS:
+    told_then = min(since, told_at) - TWO_STAMPS_MS <= at <= told_at + TWO_STAMPS_MS
+    if not told_then or abs(group.unsynced_at_ms - current.rebalance_notified_at_ms) <= TWO_STAMPS_MS:
         current.started_at_ms = NEVER  # in the second case who did not sync in time began it
         return
-    if any(0 <= other.deadline <= at + STAMP_MS for other in group.members.values()):
+    if any(0 <= other.deadline <= at + TWO_STAMPS_MS for other in group.members.values()):
         why.doubts = Doubt.STAMPS_TIED  # whose session ended in that instant may have begun it
     current.cause, current.started_at_ms = why, at
 
@@ -123,7 +120,7 @@ def _somebody_else_may_have_gone(group: Group, at: float) -> bool:
     if not group.membership_complete:
         return True
     sync_over_at = sync_deadline(group)
-    if max(0.0, group.steady_at_ms - LATE_MS) < sync_over_at <= at + STAMP_MS and unsynced(group):
+    if max(0.0, group.steady_at_ms - LATE_MS) < sync_over_at <= at + TWO_STAMPS_MS and unsynced(group):
         return True
     return at > group.steady_at_ms and any(
         other.deadline < 0
@@ -269,7 +266,7 @@ def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None
         member = over.member
         if over.cause != "sync_timeout" or not 0 <= over_at <= over.ended_at_ms <= over_at + LATE_MS:
             continue
-        if current.started_at_ms >= over.ended_at_ms - STAMP_MS or over.doubts == SURE:
+        if current.started_at_ms >= over.ended_at_ms - TWO_STAMPS_MS or over.doubts == SURE:
             continue
         ran_out_at = member.session_renewed_at_ms + member.session_ms
         taken_at = _taken_at(current, member)
@@ -312,13 +309,13 @@ def _correct_replaced(observer: Facts, group: Group, current: Rebalance) -> None
         if not waited_for or over.member.joined_at_ms > over_at:
             continue
         ran_out_at = over.member.session_renewed_at_ms + over.member.session_ms
-        if began >= over_at - STAMP_MS:
+        if began >= over_at - TWO_STAMPS_MS:
             lives.correct(observer, group, over, over_at, "sync_timeout", Doubt.BY_ELIMINATION, began)
             join.replaces = ""
         elif (
             certainty_of(over.doubts) == "provisional"
             and over.member.session_renewed_at_ms >= 0
-            and ran_out_at <= join.handled_at_ms - STAMP_MS
+            and ran_out_at <= join.handled_at_ms - TWO_STAMPS_MS
         ):
             lives.correct(
                 observer, group, over, ran_out_at, "session_expired", Doubt.BY_ELIMINATION, join.handled_at_ms
@@ -348,7 +345,7 @@ def _was_none(current: Rebalance) -> bool:
         bool(current.joins)
         and not known
         and all(
-            join.instance_id and not join.asked_id and current.joined_at_ms - join.handled_at_ms <= AT_ONCE_MS
+            join.instance_id and not join.asked_id and current.joined_at_ms - join.handled_at_ms <= DID_NOT_WAIT_MS
             for join in current.joins
         )
     )

@@ -8,10 +8,10 @@ Source: `GroupCoordinator.doJoinGroup`, case CompletingRebalance of a known stat
 from __future__ import annotations
 
 from kardia.doubts import SURE, Doubt, Doubts
-from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.state.group import Group, Join, Rebalance
+from kardia.tolerances import TWO_STAMPS_MS
 
 
 def taken_since(current: Rebalance) -> list[tuple[str, Join]]:
@@ -39,7 +39,7 @@ def hand_over(observer: Facts, group: Group, current: Rebalance, taken: list[tup
         at = max(join.handled_at_ms, current.joined_at_ms)
         near = [one for _, one in taken if one.instance_id == join.instance_id and one is not join]
         # Of two processes within a stamp it is not known which came first.
-        in_order = all(abs(one.handled_at_ms - join.handled_at_ms) > STAMP_MS for one in near)
+        in_order = all(abs(one.handled_at_ms - join.handled_at_ms) > TWO_STAMPS_MS for one in near)
         doubts: Doubts = SURE if in_order else Doubt.STAMPS_TIED
         old, member = group.members.get(old_id), group.members.get(join.member_id)
         if current.listed is not None:

@@ -10,10 +10,9 @@ from kardia.coordinator.behaviour import behaviour_of
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
 from kardia.kafka.states import GroupState
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import deadlines
 from kardia.observe.deadlines.late import fired_from
-from kardia.observe.deadlines.phases import STAMP_MS, how_ended, is_tied, sync_deadline, unsynced
+from kardia.observe.deadlines.phases import how_ended, is_tied, sync_deadline, unsynced
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
 from kardia.observe.ledger.ledger import drop
@@ -21,6 +20,7 @@ from kardia.observe.members import lives
 from kardia.observe.rebalance.rebalance import begin, end_member, settle
 from kardia.observe.rebalance.watches import watch_sync_timer
 from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
+from kardia.tolerances import GRACE_MS, LATE_MS, TWO_STAMPS_MS
 
 
 def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> None:
@@ -59,10 +59,10 @@ def _begin_as_told(observer: Facts, group: Group, member: Member | None, at: flo
     silent = [
         one
         for one in group.members.values()
-        if one is not member and 0 <= one.deadline <= at + STAMP_MS and one.deadline >= since
+        if one is not member and 0 <= one.deadline <= at + TWO_STAMPS_MS and one.deadline >= since
     ]
     sync_over_at = sync_deadline(group)
-    let_sync_pass = sync_over_at >= 0 and since <= sync_over_at <= at + STAMP_MS and bool(unsynced(group))
+    let_sync_pass = sync_over_at >= 0 and since <= sync_over_at <= at + TWO_STAMPS_MS and bool(unsynced(group))
     if group.state == GroupState.COMPLETING and (silent or let_sync_pass):
         # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
         group.unsynced_at_ms = sync_over_at if let_sync_pass else NEVER
@@ -143,8 +143,8 @@ def begin_untold(observer: Facts, group: Group, at: float, now: float) -> None:
     current = group.rebalance
     if current is None or not current.never_synced or group.steady_at_ms > at + LATE_MS:
         return
-    if group.steady_at_ms > at and now < group.steady_at_ms + deadlines.GRACE_MS:
-        again_at = group.steady_at_ms + deadlines.GRACE_MS
+    if group.steady_at_ms > at and now < group.steady_at_ms + GRACE_MS:
+        again_at = group.steady_at_ms + GRACE_MS
         observer.schedule(group, again_at, "unsynced", str(group.generation))
         return
     why = Cause(fired_from(group, at), "sync_timeout", current.never_synced, doubts=Doubt.BEGIN_UNSEEN)

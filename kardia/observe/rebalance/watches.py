@@ -6,10 +6,10 @@ Scheduling only: the instants are from `phases`, what is concluded when they com
 from __future__ import annotations
 
 from kardia.kafka.states import GroupState
-from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.deadlines.phases import is_deserted, longest_ms, longest_unseen_ms, sync_deadline
 from kardia.observe.facts.facts import Facts
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
+from kardia.tolerances import GRACE_MS
 
 
 def in_burst(observer: Facts, group: Group, at: float) -> bool:

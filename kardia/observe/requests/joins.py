@@ -13,11 +13,8 @@ from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
 from kardia.kafka.releases import version_of
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
-from kardia.observe.deadlines.deadlines import GRACE_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS, told_between, took_effect
-from kardia.observe.deadlines.phases import STAMP_MS
+from kardia.observe.deadlines.handling import told_between, took_effect
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, polls
 from kardia.observe.members.identity import identify
@@ -28,6 +25,7 @@ from kardia.observe.requests.requests import CLASSIC, NONE, heard_steady, notice
 from kardia.observe.state.entries import HandedOut
 from kardia.observe.state.group import NEVER, Ended, Group, Join, Member, Rebalance
 from kardia.observe.timers import timeouts
+from kardia.tolerances import AT_ONCE_MS, GRACE_MS, LATE_MS, TWO_STAMPS_MS
 
 
 def on_join(observer: Facts, event: Event, at: float) -> None:
@@ -145,7 +143,7 @@ def _release(observer: Facts, detail: dict[str, Any]) -> str:
 def _came_when_stable(group: Group, current: Rebalance, event: Event) -> bool:
     """Whether a JoinGroup was handled when the assignment of the generation had come already: then it is none of those
     that its join phase answered, however soon after."""
-    return 0 <= current.joined_at_ms <= group.stable_at_ms < event.handled_at_ms - STAMP_MS
+    return 0 <= current.joined_at_ms <= group.stable_at_ms < event.handled_at_ms - TWO_STAMPS_MS
 
 
 def _replaced_while_stable(group: Group, event: Event) -> bool:
@@ -273,7 +271,7 @@ def _came_between(observer: Facts, open_rebalance: Rebalance, event: Event) -> t
     begun_at, by = took_effect(event, observer.coordinator, waited=True)
     came_at = begun_at
     if by is not None and observer.loads_classes(event.handled_at_ms):
-        came_at, by = event.handled_at_ms, by if by > event.handled_at_ms + STAMP_MS else None
+        came_at, by = event.handled_at_ms, by if by > event.handled_at_ms + TWO_STAMPS_MS else None
     late_ms = event.decided_at_ms - open_rebalance.joined_at_ms
     if open_rebalance.joined_at_ms < 0 or late_ms <= AT_ONCE_MS:
         return begun_at, came_at, by
@@ -328,7 +326,7 @@ def _replaced_a_member(group: Group, old: Member, taken_at: float) -> tuple[str,
         return old.member_id, False
     if ran_out_at > taken_at:
         known = armed > group.unsure_to and not old.is_unsure(armed)
-        return old.member_id, known and ran_out_at > taken_at + STAMP_MS
+        return old.member_id, known and ran_out_at > taken_at + TWO_STAMPS_MS
     return "", True  # its session had run out; it is missing from the list, and ended when the join phase is settled
 
 
@@ -341,13 +339,13 @@ def _replaced_one_that_ended(observer: Facts, group: Group, over: Ended, taken_a
         return over.member.member_id, certainty_of(over.doubts) != "provisional"
     if over.doubts == SURE:
         return "", True
-    if taken_at - LATE_MS <= over.ended_at_ms <= taken_at - STAMP_MS:
+    if taken_at - LATE_MS <= over.ended_at_ms <= taken_at - TWO_STAMPS_MS:
         if over.by is not None and not 0 <= over.by < taken_at:
             over.rivalled = True  # the timer of its session may have been late: then it was replaced
             lives.correct(observer, group, over, over.ended_at_ms, over.cause, Doubt.TIMER_MAY_BE_LATE, taken_at)
         return "", True
-    if over.ended_at_ms > taken_at - STAMP_MS:
-        surely = certainty_of(over.doubts) == "inferred" and over.ended_at_ms > taken_at + STAMP_MS
+    if over.ended_at_ms > taken_at - TWO_STAMPS_MS:
+        surely = certainty_of(over.doubts) == "inferred" and over.ended_at_ms > taken_at + TWO_STAMPS_MS
         lives.correct(observer, group, over, taken_at, "static_replaced", SURE if surely else Doubt.STAMPS_TIED)
         return over.member.member_id, surely
     return "", True

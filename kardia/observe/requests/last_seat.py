@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState
-from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.rebalance import rebalance
 from kardia.observe.state.group import NEVER, Cause, Group
+from kardia.tolerances import TWO_STAMPS_MS
 
 
 def rebalances_at_once(event: Event) -> bool:
@@ -28,7 +28,10 @@ def begin(facts: Facts, group: Group, event: Event) -> bool:
     if taken is None or taken.cause != "static_replaced" or group.state != GroupState.STABLE:
         return False
     member_id = (event.detail or {}).get("assigned_member_id")
-    if group.instances.get(event.group_instance_id) != member_id or taken.ended_at_ms > event.decided_at_ms + STAMP_MS:
+    if (
+        group.instances.get(event.group_instance_id) != member_id
+        or taken.ended_at_ms > event.decided_at_ms + TWO_STAMPS_MS
+    ):
         return False
     over = taken.member
     cause = Cause(

@@ -14,15 +14,13 @@ from kardia.doubts import Doubt, stands
 from kardia.events import Event, Kind
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
-from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.handling import AT_ONCE_MS, STORED_WITHIN_MS
-from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.moves.moves import was_served
 from kardia.observe.rebalance.rebalance import begin, settle
 from kardia.observe.requests import dismissed, refusals
 from kardia.observe.state.group import NEVER, Cause, Group
+from kardia.tolerances import AT_ONCE_MS, LATE_MS, STORED_WITHIN_MS, TWO_STAMPS_MS
 
 
 def is_told(facts: Facts, event: Event) -> bool:
@@ -30,7 +28,7 @@ def is_told(facts: Facts, event: Event) -> bool:
     if facts.coordinator is Coordinator.JAVA:
         return was_served(event)
     waited_ms = event.decided_at_ms - event.handled_at_ms
-    in_time = STORED_WITHIN_MS - STAMP_MS <= waited_ms <= STORED_WITHIN_MS + LATE_MS
+    in_time = STORED_WITHIN_MS - TWO_STAMPS_MS <= waited_ms <= STORED_WITHIN_MS + LATE_MS
     return in_time and event.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -38,7 +36,7 @@ def is_told_with_leader(event: Event) -> bool:
     """Whether a SyncGroup waited for the leader's, and was told with it. A coordinator that is given up says 16."""
     waited_ms = event.decided_at_ms - event.handled_at_ms
     told = event.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return told and AT_ONCE_MS < waited_ms < STORED_WITHIN_MS - STAMP_MS
+    return told and AT_ONCE_MS < waited_ms < STORED_WITHIN_MS - TWO_STAMPS_MS
 
 
 def on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -71,10 +69,10 @@ def gives_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     taker = group.members.get(event.member_id)
     if event.kind != Kind.SYNC or taker is None or at - event.handled_at_ms <= AT_ONCE_MS:
         return False
-    if not STORED_WITHIN_MS - STAMP_MS <= at - taker.joined_at_ms <= STORED_WITHIN_MS + LATE_MS:
+    if not STORED_WITHIN_MS - TWO_STAMPS_MS <= at - taker.joined_at_ms <= STORED_WITHIN_MS + LATE_MS:
         return False
     over = group.last_in_seat(taker.instance_id) if taker.instance_id else None
-    if over is None or over.cause != "static_replaced" or abs(over.ended_at_ms - taker.joined_at_ms) > STAMP_MS:
+    if over is None or over.cause != "static_replaced" or abs(over.ended_at_ms - taker.joined_at_ms) > TWO_STAMPS_MS:
         return False
     lives.end(facts, group, taker, at, "static_replaced", "", Doubt.STORED_LATE)
     lives.reinstate(facts, group, over, at, doubts=Doubt.STORED_LATE).synced_generation = event.generation_id
@@ -97,5 +95,5 @@ def on_leaders_sync(facts: Facts, group: Group, event: Event, at: float) -> None
             settle(facts, group, current)
         if group.rebalance is current:  # else somebody left right after the join phase, and began this one
             begin(facts, group, why, NEVER, len(group.members))
-    elif current is not None and current.cause is None and abs(at - current.rebalance_notified_at_ms) <= STAMP_MS:
+    elif current is not None and current.cause is None and abs(at - current.rebalance_notified_at_ms) <= TWO_STAMPS_MS:
         current.cause, current.started_at_ms = why, at

@@ -12,20 +12,14 @@ from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS, Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
-from kardia.observe.deadlines.handling import AT_ONCE_MS
-from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.members.identity import identify
 from kardia.observe.rebalance import signs
 from kardia.observe.state.group import NEVER, Cause, Group, Join, Member, Rebalance
 from kardia.tables import LEAVE_CAUSES
-
-WAITED_MS = 500.0
-"""A JoinGroup answered that late by a Java coordinator was waiting: an answer at once stands in its queue for some ms.
-Scala's is answered in the handler, and waits for nothing."""
+from kardia.tolerances import AT_ONCE_MS, LATE_MS, TWO_STAMPS_MS, WAITED_MS
 
 _BY_JOIN = frozenset({"member_joined", "metadata_changed", "leader_rejoined", "static_replaced"})
 """Triggers that are a JoinGroup."""
@@ -44,7 +38,7 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
         return
     left = group.left_pending.get(event.member_id)
     waited_ms = at - event.handled_at_ms
-    if left is not None and abs(left.left_at_ms - at) <= observer.settings.burst_ms and waited_ms > 4 * STAMP_MS:
+    if left is not None and abs(left.left_at_ms - at) <= observer.settings.burst_ms and waited_ms > 4 * TWO_STAMPS_MS:
         del group.left_pending[event.member_id]
         note_waiting(observer, group, event, at)
         _note_life(observer, group, event, at, left.cause, left.reason, left.doubts)
@@ -91,7 +85,7 @@ def heard_before(member: Member, event: Event) -> float:
     if event.connection in (member.heard_on, member.connection) or not (member.heard_on or member.connection):
         return NEVER
     since = max(member.renewed_before_join_at_ms, member.asked_at_ms, member.joined_at_ms)
-    return since if 0 <= since < event.handled_at_ms - STAMP_MS else NEVER
+    return since if 0 <= since < event.handled_at_ms - TWO_STAMPS_MS else NEVER
 
 
 def heir_of(group: Group, event: Event) -> Join | None:
@@ -101,7 +95,7 @@ def heir_of(group: Group, event: Event) -> Join | None:
     if current is None or current.joined_at_ms < event.handled_at_ms:
         return None
     same = (join for join in current.joins if join.instance_id == event.group_instance_id and not join.asked_id)
-    return next((join for join in same if join.handled_at_ms >= event.handled_at_ms - STAMP_MS), None)
+    return next((join for join in same if join.handled_at_ms >= event.handled_at_ms - TWO_STAMPS_MS), None)
 
 
 def held_before(group: Group, event: Event) -> str:
@@ -118,7 +112,7 @@ def _said_to_end_later(group: Group, event: Event) -> str:
     over = group.last_in_seat(event.group_instance_id)
     if over is None or over.cause != "session_expired" or over.told or over.doubts == SURE:
         return ""
-    return over.member.member_id if over.ended_at_ms > event.handled_at_ms + STAMP_MS else ""
+    return over.member.member_id if over.ended_at_ms > event.handled_at_ms + TWO_STAMPS_MS else ""
 
 
 def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:
@@ -167,7 +161,7 @@ def end_the_seated(observer: Facts, group: Group, old: Member, taken_at: float) 
     doubts: Doubts = SURE if known else Doubt.RENEWAL_UNSURE
     ran_out_at = old.over_from(armed + old.session_ms) if old.deadline >= 0 and armed >= 0 else NEVER
     if 0 <= ran_out_at <= taken_at:
-        doubts = doubts | (SURE if ran_out_at < taken_at - LATE_MS else Doubt.TIMER_MAY_BE_LATE)
+        doubts |= SURE if ran_out_at < taken_at - LATE_MS else Doubt.TIMER_MAY_BE_LATE
         lives.end(observer, group, old, ran_out_at, "session_expired", "", doubts, taken_at)
         return "member_joined"
     lives.end(observer, group, old, taken_at, "static_replaced", "", doubts)
@@ -183,8 +177,10 @@ def began_before(group: Group, current: Rebalance | None, event: Event) -> None:
         trigger = "unknown" if event.member_id in group.members else "member_joined"
         current.started_at_ms = event.handled_at_ms
         current.cause = Cause(event.handled_at_ms, trigger, event.member_id, event.client_id, doubts=Doubt.BEGIN_UNSEEN)
-    elif abs(event.handled_at_ms - current.started_at_ms) <= STAMP_MS and event.member_id != current.cause.member_id:
-        current.cause.doubts = current.cause.doubts | Doubt.STAMPS_TIED
+    elif (
+        abs(event.handled_at_ms - current.started_at_ms) <= TWO_STAMPS_MS and event.member_id != current.cause.member_id
+    ):
+        current.cause.doubts |= Doubt.STAMPS_TIED
 
 
 def shows_begin(current: Rebalance, began: Cause) -> bool:
@@ -196,6 +192,6 @@ def shows_begin(current: Rebalance, began: Cause) -> bool:
     if began.trigger not in _BY_JOIN:
         return began.doubts == SURE
     others = (join for join in current.refused if join.member_id != began.member_id)
-    if any(abs(join.handled_at_ms - began.at) <= STAMP_MS for join in others):
-        began.doubts = began.doubts | Doubt.STAMPS_TIED
+    if any(abs(join.handled_at_ms - began.at) <= TWO_STAMPS_MS for join in others):
+        began.doubts |= Doubt.STAMPS_TIED
     return began.doubts == SURE or bool(current.refused)

@@ -14,8 +14,7 @@ from kardia.kafka import sessions
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.clients import leaves
 from kardia.observe.deadlines import deadlines, pending
-from kardia.observe.deadlines.handling import AT_ONCE_MS, heard_late, is_late, taken_at, took_effect, was_slow
-from kardia.observe.deadlines.phases import STAMP_MS
+from kardia.observe.deadlines.handling import heard_late, is_late, taken_at, took_effect, was_slow
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import costs
@@ -29,6 +28,7 @@ from kardia.observe.state.entries import Left, SentBack
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
 from kardia.observe.timers import timeouts
 from kardia.tables import LEAVE_CAUSES
+from kardia.tolerances import AT_ONCE_MS, TWO_STAMPS_MS
 
 MAX_LEFT_PENDING = 64
 """Ids remembered per group that left before they were seen to join; the oldest goes first."""
@@ -90,10 +90,10 @@ def went_since(observer: Facts, group: Group, member_id: str, at: float) -> bool
     what it wrote had to be stored."""
     over, current = group.ended.get(member_id), group.rebalance
     if over is not None and over.cause == "static_replaced":
-        return at < over.ended_at_ms - STAMP_MS
+        return at < over.ended_at_ms - TWO_STAMPS_MS
     if over is not None and current is not None and current.listed is not None:
         # The list of the generation that was formed since is without it.
-        since = over.ended_at_ms <= current.joined_at_ms and at < current.joined_at_ms - STAMP_MS
+        since = over.ended_at_ms <= current.joined_at_ms and at < current.joined_at_ms - TWO_STAMPS_MS
         if since and member_id not in current.listed:
             return True
     return left_just_now(observer, group, member_id, at)
@@ -274,7 +274,9 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
     elif event.member_id:
         fenced = event.error_code == ErrorCode.FENCED_INSTANCE_ID
         if member is not None and fenced and at - event.handled_at_ms > AT_ONCE_MS:
-            renew(observer, group, member, at - STAMP_MS)  # nobody who waits is evicted: its seat was taken from it
+            renew(
+                observer, group, member, at - TWO_STAMPS_MS
+            )  # nobody who waits is evicted: its seat was taken from it
         on_refused(observer, group, event, at)
 
 
@@ -282,7 +284,7 @@ def _synced(observer: Facts, group: Group, member: Member, event: Event, at: flo
     """A SyncGroup was answered with an assignment."""
     assignments = (event.detail or {}).get("assignments") or ()
     leads = bool(assignments) or event.member_id == group.leader
-    taken_at_ms, hardly_waited = taken_at(event), at - event.handled_at_ms <= STAMP_MS
+    taken_at_ms, hardly_waited = taken_at(event), at - event.handled_at_ms <= TWO_STAMPS_MS
     slow = was_slow(taken_at_ms, event.handled_at_ms)
     if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
         since = None if not (slow and hardly_waited) or observer.loads_classes(event.handled_at_ms) else taken_at_ms
@@ -294,7 +296,7 @@ def _synced(observer: Facts, group: Group, member: Member, event: Event, at: flo
     if observer.coordinator in row.coordinators:
         renew(observer, group, member, at)
         observer.watch(group, member)  # until then its silence was none, and it was to be looked at later
-    surely_stable = served_stable and event.handled_at_ms > group.stable_at_ms + STAMP_MS
+    surely_stable = served_stable and event.handled_at_ms > group.stable_at_ms + TWO_STAMPS_MS
     if slow or (not leads and hardly_waited and not surely_stable):
         member.doubtful_at_ms = member.session_renewed_at_ms
     polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
@@ -305,7 +307,7 @@ def _sent_back(observer: Facts, group: Group, member: Member, event: Event, at: 
     signs.on_told(observer, group, member, at)
     if member.rebalance_notified_at_ms < 0:
         member.rebalance_notified_at_ms = at
-    waited = at - event.handled_at_ms > STAMP_MS
+    waited = at - event.handled_at_ms > TWO_STAMPS_MS
     began, current = NEVER, group.rebalance
     if current is not None:
         if waited and current.sent_back is None:

@@ -26,6 +26,7 @@ from kardia.observe.state.entries import SaidEnd
 from kardia.observe.state.group import Cause, Group, Member
 from kardia.observe.state.modern import Bump
 from kardia.tables import REFUSALS_MAX
+from kardia.tolerances import BEGAN_WITHIN_MS
 
 REASONS = (
     ("the member session expired", "session_expired"),
@@ -35,9 +36,6 @@ REASONS = (
 )
 """Begin of the coordinator's reason for fencing a member -> cause of its end."""
 
-BEGAN_WITHIN_MS = 1_000.0
-"""A new epoch that is told so long after the sentence about a member at most, in which nothing else was told of the
-group, is that member's: both are of one operation. A broker that has just started takes 0.1 s between the two."""
 
 PROTOCOLS = frozenset({"consumer", "share", "streams"})
 """What a sentence about a leave has for a reason, where it is none of a classic member with words of its own."""

@@ -23,15 +23,14 @@ from kardia.observe.members import lives
 from kardia.observe.moves import moves
 from kardia.observe.sentences import fenced, holes, loading, naming, reasons
 from kardia.observe.state.entries import BeginLine, Kept, Waited
-from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Cause, Group, Rebalance
+from kardia.observe.state.group import NEVER, Cause, Group, Rebalance
 from kardia.tables import LEAVE_CAUSES
+from kardia.tolerances import LOADS_WITHIN_MS, SENTENCES_APART_MS
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000.0
 """`NewMemberJoinTimeoutMs`: a member whose first JoinGroup waits is failed after that, in the same words as one whose
 session is over; before that it is the session."""
 
-AT_ONCE_MS = 20.0
-"""Sentences of one operation stand so close to each other, on a slow machine."""
 
 _COUNT = re.compile(r"(?P<count>\d+) members?")
 
@@ -334,7 +333,7 @@ def _note_waited(group: Group, member_id: str, client_id: str, at: float) -> Non
 def _note_last_leave(group: Group, at: float) -> None:
     """With the leave of the last one that had not joined again a join phase is over in the same operation."""
     last = next(reversed(group.ended.values()), None)
-    if last is None or last.cause not in LEAVE_CAUSES or not at - AT_ONCE_MS <= last.ended_at_ms <= at:
+    if last is None or last.cause not in LEAVE_CAUSES or not at - SENTENCES_APART_MS <= last.ended_at_ms <= at:
         return
     if last.member.generation_first >= 0:
         _note_waited(group, last.member.member_id, last.member.client_id, last.ended_at_ms)

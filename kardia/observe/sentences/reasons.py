@@ -17,12 +17,11 @@ from kardia.observe.ledger.causes import CAUSE_TO_TRIGGER
 from kardia.observe.members.lives import MAX_ENDED
 from kardia.observe.state.group import Cause, Ended, Group
 from kardia.tables import LEAVE_CAUSES
+from kardia.tolerances import DOWNGRADED_WITHIN_MS
 
 DOWNGRADED = "Downgrade group "
 """Begin of the reason with which a consumer group becomes a classic one; by whose end, it does not say."""
 
-DOWNGRADED_WITHIN_MS = 1_000.0
-"""The sentence about that end stands so long before it at most: 15 ms were seen, where the broker loaded classes."""
 
 CLIENT_WORDS = "client reason: "
 """What follows is the client's own text, and may hold any words."""

@@ -13,7 +13,6 @@ from typing import Any
 from kardia.doubts import Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.states import GroupState
-from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import costs
@@ -21,6 +20,7 @@ from kardia.observe.ledger.ledger import emit
 from kardia.observe.sentences import lines, naming
 from kardia.observe.state.entries import Kept, Stored, Waited
 from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
+from kardia.tolerances import TWO_STAMPS_MS
 
 
 def on_group_record(facts: Facts, event: Event, at: float) -> None:
@@ -160,7 +160,7 @@ def _did_not_rejoin(group: Group, current: Rebalance, member: Member, longest_ms
         return False
     whole = current.cause.by is None and group.loaded_at_ms <= current.started_at_ms
     was_in = 0 <= member.generation_first <= current.generation_before and member.unknown_since_at_ms < 0
-    ran_out = 0 < longest_ms <= current.joined_at_ms - current.started_at_ms + STAMP_MS
+    ran_out = 0 < longest_ms <= current.joined_at_ms - current.started_at_ms + TWO_STAMPS_MS
     return whole and was_in and ran_out and not member.instance_id
 
 

@@ -28,6 +28,7 @@ from kardia.observe.state.entries import (
     Waited,
 )
 from kardia.observe.state.modern import NO_PROOF, Bump, ModernGroup, ModernMember
+from kardia.tolerances import CONFIGURED_MS, LOADS_WITHIN_MS, TELEMETRY_ERROR_MS
 
 __all__ = [
     "LOADS_WITHIN_MS",
@@ -45,17 +46,6 @@ __all__ = [
 
 NO_SESSION = -1
 """`session_ms` of a member of which no session runs, or none whose length is known."""
-
-LOADS_WITHIN_MS = 60_000.0
-"""A coordinator that answers heartbeats for that long has loaded, whatever else it was asked."""
-
-TELEMETRY_ERROR_MS = 1_500.0
-"""A poll was at most that much before the instant that telemetry tells: it counts whole seconds, and the push needs its
-way."""
-
-
-CONFIGURED_MS = 100
-"""People configure session timeouts of so many ms, or a multiple of them."""
 
 
 class Member(Compact):

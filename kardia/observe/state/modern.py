@@ -13,13 +13,10 @@ from kardia.doubts import SURE, Doubt, Doubts
 from kardia.kafka.states import MemberState
 from kardia.observe.state.cause import NEVER, Cause
 from kardia.observe.state.compact import Compact
+from kardia.tolerances import TWO_STAMPS_MS
 
 Partitions = dict[str, list[int]]
 """Topic id -> partitions."""
-
-
-SHOWN_LATER_MS = 2.0
-"""Instants of two answers, whose stamps are cut to 1 ms, may be off by that much."""
 
 
 SESSION_DOUBTS: dict[str, Doubts] = {
@@ -189,4 +186,4 @@ class ModernGroup(Compact):
         if told or self.by_records or own.epoch < 0:
             return False
         later = (bump.computed_at_ms for bump in self.bumps if bump.epoch > own.epoch)
-        return any(0 <= computed_at_ms < heard_at_ms - SHOWN_LATER_MS for computed_at_ms in later)
+        return any(0 <= computed_at_ms < heard_at_ms - TWO_STAMPS_MS for computed_at_ms in later)

@@ -13,22 +13,18 @@ from math import inf
 from kardia.doubts import Doubt
 from kardia.events import Event
 from kardia.kafka.states import GroupState
-from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import deadlines, pending, phases
-from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, owners
 from kardia.observe.moves import loads
 from kardia.observe.rebalance import emptied, rebalance, watches
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.timers import timeouts
+from kardia.tolerances import GRACE_MS, LATE_MS, LOOK_AGAIN_MS, TWO_STAMPS_MS
 
 LOOK_AGAIN = 0.1
 """A member that may be waiting unseen is looked at again after that share of its poll interval, or, later, of the time
 since its last poll: it may stay so for as long as the log goes on, and a timer that comes back must not cost that."""
-
-LOOK_AGAIN_MS = 100.0
-"""And not sooner, however short the poll interval it claims."""
 
 
 def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -> None:
@@ -49,7 +45,7 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
                 if now < deadlines.imminent_at(observer.settings, member):
                     observer.emit_prediction(group, member, "session", "open", NEVER)
             else:
-                observer.watch(group, member, not_before=deadline + deadlines.GRACE_MS)
+                observer.watch(group, member, not_before=deadline + GRACE_MS)
                 return
         if member.session_prediction_at_ms >= 0 and not member.imminent:
             _on_imminent(observer, group, member, now)
@@ -77,19 +73,19 @@ def _is_late(observer: Facts, group: Group, member: Member, now: float) -> bool:
     was renewed by something that was not seen."""
     steady_at_ms, deadline = group.steady_at_ms, member.deadline
     shown_at = observer.silence_shown_at(group.broker, member, now)
-    if now < shown_at + deadlines.GRACE_MS:
-        observer.watch(group, member, not_before=shown_at + deadlines.GRACE_MS)
+    if now < shown_at + GRACE_MS:
+        observer.watch(group, member, not_before=shown_at + GRACE_MS)
         return True
-    if group.state != GroupState.STABLE or steady_at_ms <= deadline + STAMP_MS:
+    if group.state != GroupState.STABLE or steady_at_ms <= deadline + TWO_STAMPS_MS:
         return False
     if steady_at_ms > deadline + LATE_MS:
         observer.divergences += 1
         member.session_renewed_at_ms = member.returned_at_ms = steady_at_ms
         observer.watch(group, member)
         return True
-    if now >= steady_at_ms + deadlines.GRACE_MS:
+    if now >= steady_at_ms + GRACE_MS:
         return False
-    observer.watch(group, member, not_before=steady_at_ms + deadlines.GRACE_MS)
+    observer.watch(group, member, not_before=steady_at_ms + GRACE_MS)
     return True
 
 
@@ -127,10 +123,10 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         doubts = deadlines.doubts_of_silence(group, member) | loads.by_silence(observer, group, max(at, shown_at))
         tied = phases.is_tied(group, member)
         if tied:
-            doubts = doubts | Doubt.TIMERS_TIED
+            doubts |= Doubt.TIMERS_TIED
         if why == "sync_timeout":
             if group.steady_at_ms < at:
-                doubts = doubts | Doubt.BEGIN_UNSEEN  # a rebalance that began unseen before that ended the wait
+                doubts |= Doubt.BEGIN_UNSEEN  # a rebalance that began unseen before that ended the wait
             timeouts.end_unsynced(observer, group, member, at, doubts)
         else:
             rebalance.end_member(observer, group, member, at, why, "", doubts, NEVER)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from kardia.doubts import Doubt, Doubts
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending, phases
-from kardia.observe.deadlines.deadlines import GRACE_MS, doubts_of_silence
-from kardia.observe.deadlines.handling import STORED_WITHIN_MS
+from kardia.observe.deadlines.deadlines import doubts_of_silence
 from kardia.observe.deadlines.late import near
-from kardia.observe.deadlines.phases import STAMP_MS, is_unsynced, unsynced
-from kardia.observe.facts.facts import JUDGED_WITHIN_MS, Facts
+from kardia.observe.deadlines.phases import is_unsynced, unsynced
+from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, who_broke
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.emptied import becomes_empty
@@ -21,6 +20,7 @@ from kardia.observe.rebalance.rebalance import end_member
 from kardia.observe.rebalance.signs import begin_untold
 from kardia.observe.rebalance.watches import watch_join_timer
 from kardia.observe.state.group import NEVER, Cause, Group, Member
+from kardia.tolerances import GRACE_MS, JUDGED_WITHIN_MS, STORED_WITHIN_MS, TWO_STAMPS_MS
 
 
 def conclude_silent(observer: Facts, group: Group, at: float) -> None:
@@ -28,7 +28,7 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
     current = group.rebalance
     if current is None or current.cause is not None or group.state != GroupState.PREPARING:
         return
-    silent = [member for member in group.members.values() if 0 <= member.deadline <= at + STAMP_MS]
+    silent = [member for member in group.members.values() if 0 <= member.deadline <= at + TWO_STAMPS_MS]
     why = "session_expired"
     if not silent and group.unsynced_at_ms >= 0:
         why = "sync_timeout"
@@ -41,7 +41,10 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
     # that found the rebalance under way is no such sign.
     by: float | None
     began, by = min(due, at), at
-    if current.sent_back is not None and current.sent_back.handled_at_ms <= due <= current.sent_back.at_ms + STAMP_MS:
+    if (
+        current.sent_back is not None
+        and current.sent_back.handled_at_ms <= due <= current.sent_back.at_ms + TWO_STAMPS_MS
+    ):
         began, by = current.sent_back.at_ms, None
     # An id that was handed out may have been used before that, unseen, and have begun it.
     # So may anybody be who came when a broker went on that had stood still: its timers were late then.
@@ -80,7 +83,7 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     began: Doubts = current.cause.doubts if current.cause is not None else Doubt.BEGIN_UNSEEN
     doubts = Doubt.SILENCE | began | loads.by_silence(observer, group, at)
     if observer.was_silent(group.broker, current.started_at_ms, at):
-        doubts = doubts | Doubt.BROKER_SILENT  # it may have been down, and its timers with it
+        doubts |= Doubt.BROKER_SILENT  # it may have been down, and its timers with it
     for member in sorted(group.members.values(), key=lambda one: one.member_id):
         if member.instance_id or member.session_renewed_at_ms > at:
             continue

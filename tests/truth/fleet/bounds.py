@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 MOST_LATE_MS = 1_000
-"""A timer that nothing is said of beyond its deadline fires by then. The same as `kardia.lateness.LATE_MS`, and written
-down here once more: what is judged does not choose the measure."""
+"""A timer that nothing is said of beyond its deadline fires by then. The same as `kardia.tolerances.LATE_MS`, and
+written down here once more: what is judged does not choose the measure."""
 
 
 def off_ms(said_ms: int, bound_ms: int | None, true_ms: int) -> int:
