@@ -8,7 +8,6 @@ of a scene that raises it.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,8 +20,9 @@ SURE: Doubts = 0
 """Nothing is in doubt: the broker's own words, or its own timer."""
 
 
-class Doubt(IntEnum):
-    """One thing that a statement may be in doubt for. Saved state holds the numbers: they are never given again."""
+class Doubt:
+    """One thing that a statement may be in doubt for, a bit each. Saved state holds the numbers: they are never given
+    again. Numbers and not members of an enumeration, so that state that is read has what was written."""
 
     # what follows from what was seen
     SILENCE = 1 << 0
@@ -80,7 +80,7 @@ class Meaning(NamedTuple):
     """For people, without its full stop."""
 
 
-MEANINGS: dict[Doubt, Meaning] = {
+MEANINGS: dict[Doubts, Meaning] = {
     Doubt.SILENCE: Meaning("inferred", "nothing was heard of it up to its deadline, and nothing has denied that since"),
     Doubt.SEEN_LATER: Meaning("inferred", "what came later shows it; no line says it itself"),
     Doubt.THERE_BEFORE: Meaning("inferred", "it was there before anything of it was read"),
@@ -180,6 +180,13 @@ MEANINGS: dict[Doubt, Meaning] = {
 """Doubt -> what it means. A test holds that no doubt lacks its row."""
 
 
+NAMES: dict[str, Doubts] = {name.lower(): doubt for name, doubt in vars(Doubt).items() if name.isupper()}
+"""Name of a doubt as rows have it -> the doubt."""
+
+BY_NAME: dict[str, Meaning] = {name: MEANINGS[doubt] for name, doubt in NAMES.items()}
+"""Name of a doubt as rows have it -> what it means."""
+
+
 def _all_worth(worth: Certainty) -> Doubts:
     return sum(doubt for doubt, meaning in MEANINGS.items() if meaning.worth == worth)
 
@@ -205,8 +212,4 @@ def stands(doubts: Doubts) -> bool:
 @lru_cache(maxsize=4096)
 def names_of(doubts: Doubts) -> tuple[str, ...]:
     """Names of doubts as rows have them, in a fixed order."""
-    return tuple(doubt.name.lower() for doubt in Doubt if doubts & doubt)
-
-
-BY_NAME: dict[str, Meaning] = {doubt.name.lower(): meaning for doubt, meaning in MEANINGS.items()}
-"""Name of a doubt as rows have it -> what it means."""
+    return tuple(name for name, doubt in NAMES.items() if doubts & doubt)

@@ -12,7 +12,7 @@ from kardia.coordinator.behaviour import INVISIBLE, SWITCHES, Switch
 from kardia.coordinator.happenings import HAPPENINGS
 from kardia.coordinator.reactions import DOES, REACTIONS, Reaction
 from kardia.coordinator.timers import TIMERS
-from kardia.doubts import MEANINGS
+from kardia.doubts import BY_NAME
 from kardia.events import DETAILS, GAP_REASONS, IGNORE_REASONS, REJECT_REASONS, Event, Kind
 from kardia.faults import FAULT_SIGNS, FAULTS
 from kardia.kafka.libraries import LIBRARIES, Library
@@ -59,11 +59,7 @@ def doubts_page() -> str:
         "worth. Sentences are those of `kardia why` and of the page.\n",
     ]
     for worth, title in _WORTH.items():
-        rows = [
-            (f"`{doubt.name.lower()}`", meaning.sentence)
-            for doubt, meaning in MEANINGS.items()
-            if meaning.worth == worth
-        ]
+        rows = [(f"`{name}`", meaning.sentence) for name, meaning in BY_NAME.items() if meaning.worth == worth]
         parts.append(f"\n## {title}: `{worth}`\n\n{grid(('doubt', 'what it says'), rows)}")
     return "".join(parts)
 

@@ -30,38 +30,38 @@ class TimerKind(NamedTuple):
     """It says something because nothing came, and a broker that may be dead says nothing."""
 
 
-def _on_member(observer: Facts, group: Group, member_id: str, due: float) -> None:
+def _on_member(facts: Facts, group: Group, member_id: str, due: float) -> None:
     member = group.members.get(member_id)
     if member is None or member.timer_at_ms != due:
         return  # it was set anew meanwhile
     if group.modern is not None:
-        silence.on_member_timer(observer, group, member, due)
+        silence.on_member_timer(facts, group, member, due)
     else:
-        expiry.on_member_timer(observer, group, member, due)
+        expiry.on_member_timer(facts, group, member, due)
 
 
-def _on_settled(observer: Facts, group: Group, _: str, __: float) -> None:
+def _on_settled(facts: Facts, group: Group, _: str, __: float) -> None:
     current = group.rebalance
     if current is not None and not current.settled and current.joined_at_ms >= 0:
-        rebalance.settle(observer, group, current)
+        rebalance.settle(facts, group, current)
 
 
-def _on_silent(observer: Facts, group: Group, _: str, due: float) -> None:
-    timeouts.conclude_silent(observer, group, due - observer.settings.burst_ms)
+def _on_silent(facts: Facts, group: Group, _: str, due: float) -> None:
+    timeouts.conclude_silent(facts, group, due - facts.settings.burst_ms)
 
 
-def _on_gone(observer: Facts, group: Group, member_id: str, due: float) -> None:
-    timeouts.conclude_gone(observer, group, member_id, due - observer.settings.settle_ms)
+def _on_gone(facts: Facts, group: Group, member_id: str, due: float) -> None:
+    timeouts.conclude_gone(facts, group, member_id, due - facts.settings.settle_ms)
 
 
-def _on_empty(observer: Facts, group: Group, generation: str, _: float) -> None:
-    records.conclude_empty(observer, group, int(generation))
+def _on_empty(facts: Facts, group: Group, generation: str, _: float) -> None:
+    records.conclude_empty(facts, group, int(generation))
 
 
-def _on_pending(observer: Facts, group: Group, member_id: str, due: float) -> None:
+def _on_pending(facts: Facts, group: Group, member_id: str, due: float) -> None:
     handed_out = group.pending.get(member_id)
     if handed_out is not None and handed_out.until_at_ms <= due - GRACE_MS:  # else another one was handed out since
-        expiry.on_pending_timer(observer, group, member_id, due - GRACE_MS)
+        expiry.on_pending_timer(facts, group, member_id, due - GRACE_MS)
 
 
 TIMER_KINDS = {

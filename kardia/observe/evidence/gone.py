@@ -22,13 +22,13 @@ from kardia.observe.state.group import NEVER, Group, Member
 from kardia.tolerances import TWO_STAMPS_MS
 
 
-def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: float = NEVER) -> None:
+def on_gone(facts: Facts, group: Group, member_id: str, at: float, since: float = NEVER) -> None:
     """The coordinator answers that it does not know a member. `since`: when the JoinGroup was handled that is answered
     so. Before its deadline it was a member and waited from then on, and no session ends of one who waits: it was taken
     out in the instant of the answer."""
     over = group.ended.get(member_id)
     if over is not None:
-        lives.confirm(observer, group, over, at)
+        lives.confirm(facts, group, over, at)
         return
     pending.is_over(group, member_id, at)
     member = group.members.get(member_id)
@@ -37,33 +37,33 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
     waited = 0 <= since < min(member.deadline, at) - TWO_STAMPS_MS
     end = how_ended(group, member)
     if waited:
-        observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
+        facts.schedule(group, at + facts.settings.settle_ms, "gone", member_id)
     elif end.cause == "rebalance_timeout" and end.at_ms <= at + TWO_STAMPS_MS:
         cause = None if group.rebalance is None else group.rebalance.cause
         began: Doubts = Doubt.BEGIN_UNSEEN if cause is None else cause.doubts
-        either = is_tied(group, member) or observer.were_late_together(group.broker, end.at_ms, member.deadline)
+        either = is_tied(group, member) or facts.were_late_together(group.broker, end.at_ms, member.deadline)
         doubts = Doubt.TIMERS_TIED if either else Doubt.SILENCE | began
-        end_member(observer, group, member, min(end.at_ms, at), "rebalance_timeout", "", doubts, at)
-    elif 0 <= member.deadline <= at + observer.settings.tolerance_ms and end.cause != "sync_timeout":
-        ended_at_ms, doubts = observer.ran_out(group, member, member.session_renewed_at_ms, at)
+        end_member(facts, group, member, min(end.at_ms, at), "rebalance_timeout", "", doubts, at)
+    elif 0 <= member.deadline <= at + facts.settings.tolerance_ms and end.cause != "sync_timeout":
+        ended_at_ms, doubts = facts.ran_out(group, member, member.session_renewed_at_ms, at)
         tied = is_tied(group, member)
         if tied:
             doubts |= Doubt.TIMERS_TIED
         if member.deadline > at + TWO_STAMPS_MS:
             doubts |= Doubt.SEEN_LATER
-        end_member(observer, group, member, ended_at_ms, "session_expired", "", doubts, at)
+        end_member(facts, group, member, ended_at_ms, "session_expired", "", doubts, at)
         if tied:
             lives.rival(group, member_id)
     elif _ran_out_since_load(group, member, at):
-        end_member(observer, group, member, at, "session_expired", "", Doubt.LOAD_UNSEEN)
+        end_member(facts, group, member, at, "session_expired", "", Doubt.LOAD_UNSEEN)
     elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + TWO_STAMPS_MS:
         began_at = min(fired_from(group, sync_deadline(group)), at)
         for one in unsynced(group):
             doubts = Doubt.TIMERS_TIED if is_tied(group, one) else Doubt.SILENCE
-            end_member(observer, group, one, began_at, "sync_timeout", "", doubts, at)
+            end_member(facts, group, one, began_at, "sync_timeout", "", doubts, at)
     else:
         # Its LeaveGroup may stand right behind: both were handled in one instant.
-        observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
+        facts.schedule(group, at + facts.settings.settle_ms, "gone", member_id)
 
 
 def _ran_out_since_load(group: Group, member: Member, at: float) -> bool:
@@ -71,15 +71,15 @@ def _ran_out_since_load(group: Group, member: Member, at: float) -> bool:
     return 0 <= group.broke_at_ms <= at - member.session_ms and 0 <= member.session_renewed_at_ms <= group.unsure_to
 
 
-def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
+def on_fenced(facts: Facts, group: Group, member_id: str, at: float) -> None:
     """Another process took the instance id. Its JoinGroup waits, else it would have been seen; when it is answered it
     tells the instant, and corrects this one."""
     member = group.members.get(member_id)
     if member is None:
         return
     if group.state in (GroupState.STABLE, GroupState.COMPLETING):
-        on_told(observer, group, member, at)
-    end_member(observer, group, member, at, "static_replaced", "", Doubt.MAY_WAIT_UNSEEN)
+        on_told(facts, group, member, at)
+    end_member(facts, group, member, at, "static_replaced", "", Doubt.MAY_WAIT_UNSEEN)
 
 
 def on_tombstone(facts: Facts, group: Group, at: float) -> None:
@@ -89,24 +89,24 @@ def on_tombstone(facts: Facts, group: Group, at: float) -> None:
         group.said.kept = Kept(0, True)
 
 
-def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
+def on_deleted(facts: Facts, group: Group, at: float, by: float | None = None) -> None:
     """The group was deleted or expired: a later group of that name starts again at generation 0. It was Empty then, so
     who was taken for a member had gone before."""
     for member in list(group.members.values()):
         end = how_ended(group, member)
         if 0 <= end.at_ms <= at:
             doubts: Doubts = Doubt.TIMERS_TIED if is_tied(group, member) else Doubt.SILENCE
-            lives.end(observer, group, member, end.at_ms, end.cause, "", doubts, at)
+            lives.end(facts, group, member, end.at_ms, end.cause, "", doubts, at)
         else:
-            lives.end(observer, group, member, at, "group_deleted", "", Doubt.BY_ELIMINATION, by)
+            lives.end(facts, group, member, at, "group_deleted", "", Doubt.BY_ELIMINATION, by)
     if group.state != GroupState.DEAD:
-        observer.move(group, at, GroupState.DEAD, "deleted", SURE, by)
+        facts.set_state(group, at, GroupState.DEAD, "deleted", SURE, by)
     group.generation = 0
     if group.modern is not None:
         group.stable_at_ms = max(group.stable_at_ms, at)  # whoever ended before began no rebalance of a later group
     group.modern = None
-    drop(observer, group)
+    drop(facts, group)
     group.pending.clear()
     group.membership_complete = True
     loads.note_empty(group)
-    forgetting.note_without_members(observer, group, at)
+    forgetting.note_without_members(facts, group, at)

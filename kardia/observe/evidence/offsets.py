@@ -13,34 +13,34 @@ from kardia.events import Event, Kind
 from kardia.observe.facts.facts import Facts
 
 
-def on_offset_record(observer: Facts, event: Event, _: float) -> None:
+def on_offset_record(facts: Facts, event: Event, _: float) -> None:
     """A commit: where its group goes on from. Of the members it says nothing that the request does not."""
-    observer.rows["lag"].extend(observer.lag.commit(event))
+    facts.rows["lag"].extend(facts.lag.commit(event))
 
 
 _COMMITS = frozenset({int(Kind.COMMIT), int(Kind.TXN_COMMIT)})
 _DELETE = int(Kind.DELETE_GROUPS)
 
 
-def note_requests(observer: Facts, ready: Iterable[tuple[float, str, Event]]) -> None:
+def note_requests(facts: Facts, ready: Iterable[tuple[float, str, Event]]) -> None:
     """Requests to commit among events that are due, and to delete groups with what they committed: whatever is done in
     bulk, they are all there."""
-    has_records, rows = observer.reads_records(), observer.rows["lag"]
+    has_records, rows = facts.reads_records(), facts.rows["lag"]
     for at, _, event in ready:
         if event[0] in _COMMITS and not event.error_code:
             try:
-                rows += observer.lag.asked(event, int(at), has_records=has_records)
+                rows += facts.lag.asked(event, int(at), has_records=has_records)
             except (TypeError, ValueError, LookupError):
                 continue  # offsets that are none: whoever handles the event says so
         elif event[0] == _DELETE and not (event.error_code or has_records):
-            rows += observer.lag.deleted(event.group_id, int(at))
+            rows += facts.lag.deleted(event.group_id, int(at))
 
 
-def on_group_record(observer: Facts, event: Event) -> None:
+def on_group_record(facts: Facts, event: Event) -> None:
     """Who has which partition."""
-    observer.lag.assigned(event)
+    facts.lag.assigned(event)
 
 
-def on_ends(observer: Facts, event: Event, _: float) -> None:
+def on_ends(facts: Facts, event: Event, _: float) -> None:
     """A look at ends: what is due is written."""
-    observer.rows["lag"].extend(observer.lag.look(event))
+    facts.rows["lag"].extend(facts.lag.look(event))

@@ -31,38 +31,38 @@ MAX_BEGIN_LINES = 4
 next, which began in the same moment."""
 
 
-def on_group_record(observer: Facts, event: Event, at: float) -> None:
+def on_group_record(facts: Facts, event: Event, at: float) -> None:
     """GroupMetadata: learn members of a group not seen yet, confirm what is held, notice an empty group."""
     detail = event.detail or {}
-    group = moves.group_of(observer, event)
+    group = moves.group_of(facts, event)
     if detail.get("tombstone"):
-        on_deleted(observer, group, at)
+        on_deleted(facts, group, at)
         return
     generation = int(detail.get("generation", event.generation_id))
     group.protocol_type = str(detail.get("protocol_type") or group.protocol_type)
     entries = detail.get("members") or []
     if not entries:
-        _on_empty_record(observer, group, event, generation, at)
+        _on_empty_record(facts, group, event, generation, at)
         return
     if not group.broker:
-        _forget_unlisted(observer, group, entries, at)
+        _forget_unlisted(facts, group, entries, at)
     unknown = group.state == GroupState.UNKNOWN or generation > group.generation or not group.broker
     for entry in entries:
         if unknown or entry[0] in group.members:
-            take_entry(observer, group, entry, generation, at)
+            take_entry(facts, group, entry, generation, at)
     leader = str(detail.get("leader") or group.leader)
     group.stored = Stored(generation, leader, [entry[0] for entry in entries])
     if unknown:
-        generations.on_generation_stored(observer, group, group.stored, float(detail.get("state_at_ms", NEVER)), at)
+        generations.on_generation_stored(facts, group, group.stored, float(detail.get("state_at_ms", NEVER)), at)
         group.generation, group.leader = generation, leader
         group.protocol_name = str(detail.get("protocol_name") or group.protocol_name)
         group.membership_complete = True
         costs.take_assignment(group, [(entry[0], entry[6]) for entry in entries])
         if group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD):
-            observer.move(group, at, GroupState.STABLE, "group record", Doubt.SEEN_LATER)
+            facts.set_state(group, at, GroupState.STABLE, "group record", Doubt.SEEN_LATER)
 
 
-def take_entry(observer: Facts, group: Group, entry: list[Any], generation: int, at: float) -> None:
+def take_entry(facts: Facts, group: Group, entry: list[Any], generation: int, at: float) -> None:
     """A member that a record names: timeouts and addresses of one that is held, or one that was not seen yet."""
     member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment = entry
     member = group.members.get(member_id)
@@ -75,18 +75,18 @@ def take_entry(observer: Facts, group: Group, entry: list[Any], generation: int,
         group.members[member_id] = member
         if member.instance_id:
             group.instances[member.instance_id] = member_id
-        observer.index(group, member)
+        facts.index(group, member)
     before = (member.session_ms, member.rebalance_ms, member.client_id)
     member.session_ms, member.rebalance_ms = int(session_ms), int(rebalance_ms)
     if not member.client_id:
-        observer.take_client(group, member, client_id, host.lstrip("/"))
+        facts.take_client(group, member, client_id, host.lstrip("/"))
     if before != (member.session_ms, member.rebalance_ms, member.client_id):
-        observer.emit_member(group, member, at, SURE if member.seen_joining else Doubt.THERE_BEFORE)
+        facts.emit_member(group, member, at, SURE if member.seen_joining else Doubt.THERE_BEFORE)
         if member.session_renewed_at_ms >= 0:
-            observer.watch(group, member)
+            facts.watch(group, member)
 
 
-def _forget_unlisted(observer: Facts, group: Group, entries: list[list[Any]], at: float) -> None:
+def _forget_unlisted(facts: Facts, group: Group, entries: list[list[Any]], at: float) -> None:
     """Where no request has been seen yet, or nothing is known of the state, the records are all there is: whoever one
     does not name was gone by then."""
     listed, instances = {entry[0] for entry in entries}, {entry[1] for entry in entries if entry[1]}
@@ -94,12 +94,12 @@ def _forget_unlisted(observer: Facts, group: Group, entries: list[list[Any]], at
         if member.member_id in listed:
             continue
         if member.instance_id in instances:
-            lives.end(observer, group, member, at, "static_replaced", "", Doubt.BY_ELIMINATION)
+            lives.end(facts, group, member, at, "static_replaced", "", Doubt.BY_ELIMINATION)
         else:
-            lives.end(observer, group, member, at, "unknown", "", Doubt.NOT_SEEN)
+            lives.end(facts, group, member, at, "unknown", "", Doubt.NOT_SEEN)
 
 
-def _on_empty_record(observer: Facts, group: Group, event: Event, generation: int, at: float) -> None:
+def _on_empty_record(facts: Facts, group: Group, event: Event, generation: int, at: float) -> None:
     """The record of a group without members: it became empty at this instant, the last ones are gone."""
     if generation == 0 and group.generation <= 0:
         group.membership_complete = (
@@ -111,125 +111,125 @@ def _on_empty_record(observer: Facts, group: Group, event: Event, generation: in
     if group.state == GroupState.UNKNOWN:  # as after a gap: whoever is held from before is gone by now
         group.generation = generation
         group.membership_complete = True
-        _forget_unlisted(observer, group, [], at)
-        observer.move(group, at, GroupState.EMPTY, "group record", SURE)
+        _forget_unlisted(facts, group, [], at)
+        facts.set_state(group, at, GroupState.EMPTY, "group record", SURE)
         return
     if generation <= group.generation or group.state == GroupState.EMPTY:
         if generation == group.generation and group.state == GroupState.EMPTY:
-            _confirm_last(observer, group, at)
+            _confirm_last(facts, group, at)
         return
     group.empty_at_ms, group.empty_by, group.empty_in = at, f"{event.source}@{event.start}", generation
     if group.broker:
-        observer.schedule(group, at + observer.settings.settle_ms, "empty", str(generation))
+        facts.schedule(group, at + facts.settings.settle_ms, "empty", str(generation))
     else:
-        conclude_empty(observer, group, generation)
+        conclude_empty(facts, group, generation)
 
 
-def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
+def conclude_empty(facts: Facts, group: Group, generation: int) -> None:
     """A moment after the record: the requests and deadlines of the last members have been applied, if there are any."""
     if group.empty_in != generation:
         return  # concluded before: the group was deleted meanwhile
     group.empty_in = -1
-    observer.evidence = group.deserted_by if group.deserted_at_ms >= 0 else group.empty_by
+    facts.evidence = group.deserted_by if group.deserted_at_ms >= 0 else group.empty_by
     if group.generation >= generation:
         if group.generation == generation and group.state == GroupState.EMPTY:
-            _confirm_last(observer, group, group.empty_at_ms)
+            _confirm_last(facts, group, group.empty_at_ms)
         return
-    at, tolerance = group.empty_at_ms, observer.settings.tolerance_ms
+    at, tolerance = group.empty_at_ms, facts.settings.tolerance_ms
     group.membership_complete = True
     group.pending.clear()
-    _end_as_said(observer, group, at)
+    _end_as_said(facts, group, at)
     ends = phases.all_ends(group)
     # It became Empty when the last of these timers fired. If that was well before, while nothing was logged, the broker
     # may have been started again, and the sessions have begun anew.
     last_at = max((end.at_ms for end in ends), default=at)
-    begun_anew = 0 <= last_at < at - LATE_MS and observer.is_quiet_at(group.broker, last_at)
+    begun_anew = 0 <= last_at < at - LATE_MS and facts.is_quiet_at(group.broker, last_at)
     for end in ends:
         member, why = group.members[end.member_id], end.cause
         since_load = why == "session_expired" and 0 <= member.session_renewed_at_ms <= group.unsure_to
         if since_load or begun_anew:
-            rebalance.end_member(observer, group, member, at, why, "", Doubt.LOAD_UNSEEN, at)
+            rebalance.end_member(facts, group, member, at, why, "", Doubt.LOAD_UNSEEN, at)
         elif 0 <= end.at_ms <= at + tolerance:
             doubts: Doubts = Doubt.TIMERS_TIED if end.tied else SURE if why == "session_expired" else Doubt.SILENCE
-            rebalance.end_member(observer, group, member, min(end.at_ms, at), why, "", doubts, at)
+            rebalance.end_member(facts, group, member, min(end.at_ms, at), why, "", doubts, at)
             if end.tied:
                 lives.rival(group, end.member_id)
         else:
-            rebalance.end_member(observer, group, member, at, "unknown", "", Doubt.NOT_SEEN)
+            rebalance.end_member(facts, group, member, at, "unknown", "", Doubt.NOT_SEEN)
     if group.state != GroupState.EMPTY:
-        emptied.becomes_empty(observer, group, at, at)
+        emptied.becomes_empty(facts, group, at, at)
     group.generation = generation
 
 
-def _end_as_said(observer: Facts, group: Group, at: float) -> None:
+def _end_as_said(facts: Facts, group: Group, at: float) -> None:
     """End the members of which the coordinator's own line has said then that they did not join in time."""
     for member_id, said in list(group.said.ends.items()):
         member = group.members.get(member_id)
         if member is not None and said.cause and abs(said.at_ms - at) <= LATE_MS:
             del group.said.ends[member_id]
-            rebalance.end_member(observer, group, member, said.at_ms, said.cause, "", said.doubts)
+            rebalance.end_member(facts, group, member, said.at_ms, said.cause, "", said.doubts)
 
 
-def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
+def on_deleted(facts: Facts, group: Group, at: float, by: float | None = None) -> None:
     """The group is gone, at `at` or up to `by` (see `Ended.by`); what the record of its becoming Empty says of its last
     members comes first."""
     if group.empty_in >= 0:
-        conclude_empty(observer, group, group.empty_in)
-    gone.on_deleted(observer, group, at, by)
+        conclude_empty(facts, group, group.empty_in)
+    gone.on_deleted(facts, group, at, by)
 
 
-def _confirm_last(observer: Facts, group: Group, at: float) -> None:
+def _confirm_last(facts: Facts, group: Group, at: float) -> None:
     """The group became Empty at `at`. Whose timer was due well before did not end by it: its session had begun anew."""
     for over in group.ended.values():
         if at <= over.ended_at_ms + LATE_MS:
-            lives.confirm(observer, group, over, at)
+            lives.confirm(facts, group, over, at)
 
 
 def on_offset_record(_observer: Facts, _event: Event, _at: float) -> None:
     """An offset commit record: the request itself says more; nothing is drawn from it."""
 
 
-def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
+def on_coordinator_line(facts: Facts, event: Event, at: float) -> None:
     """A line of server.log: the coordinator's own words, exact to its stamp."""
     what = (event.detail or {}).get("what")
     if not event.group_id:
         if what == "partition_loaded":
-            _on_partition_loaded(observer, event, at)
+            _on_partition_loaded(facts, event, at)
         return
-    group = observer.groups.get(event.group_id)
+    group = facts.groups.get(event.group_id)
     if group is None and what == "preparing_rebalance":
-        group = moves.group_of(observer, event)  # its first JoinGroups wait, and are logged when they are answered
+        group = moves.group_of(facts, event)  # its first JoinGroups wait, and are logged when they are answered
     if group is None:
         return
     if what == "group_loaded":
-        _on_group_loaded(observer, group, event, at)
-    elif moves.is_overtaken(observer, group):
+        _on_group_loaded(facts, group, event, at)
+    elif moves.is_overtaken(facts, group):
         if what == "member_failed":
-            disagreements.tell(observer, group, disagreements.of_coordinator(group, event.member_id), event, at)
+            disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id), event, at)
     elif what == "member_failed":
-        _on_failed(observer, group, event, at)
+        _on_failed(facts, group, event, at)
     elif what == "assignment_received":
-        disagreements.tell(observer, group, disagreements.of_generation(group, event.generation_id), event, at)
+        disagreements.tell(facts, group, disagreements.of_generation(group, event.generation_id), event, at)
     elif what == "preparing_rebalance":
-        _on_preparing(observer, group, event, at)
+        _on_preparing(facts, group, event, at)
     elif what == "group_empty":
-        _on_group_empty(observer, group, event, at)
+        _on_group_empty(facts, group, event, at)
     elif what == "removed_not_joined":
-        _on_not_joined(observer, group, event, at)
+        _on_not_joined(facts, group, event, at)
     elif what == "static_reverted":
-        lives.give_back(observer, group, event, at)
+        lives.give_back(facts, group, event, at)
     elif what == "static_replaced":
-        _on_seat_taken(observer, group, event.member_id, at)
+        _on_seat_taken(facts, group, event.member_id, at)
 
 
-def _on_seat_taken(observer: Facts, group: Group, member_id: str, at: float) -> None:
+def _on_seat_taken(facts: Facts, group: Group, member_id: str, at: float) -> None:
     """Another process has the seat of a member, whose session is over with that. Who it is its answer says, which may
     wait for seconds until it is stored; that of whoever has the seat began anew. Read after the answer, it says that
     nobody else had the seat before."""
     member, over = group.members.get(member_id), group.ended.get(member_id)
     if over is not None and over.cause in ("static_replaced", "session_expired"):
         if not over.told and over.doubts != SURE and abs(over.ended_at_ms - at) <= LATE_MS:
-            lives.correct(observer, group, over, at, "static_replaced", SURE)
+            lives.correct(facts, group, over, at, "static_replaced", SURE)
         return
     if member is None or group.state != GroupState.STABLE:
         return
@@ -237,40 +237,40 @@ def _on_seat_taken(observer: Facts, group: Group, member_id: str, at: float) -> 
     if member.session_renewed_at_ms >= at:
         return
     if member.session_prediction_at_ms >= 0:
-        observer.close_prediction(group, member, "session", "averted", at)
-    lives.begin_in_doubt(observer, group, member, at)
+        facts.close_prediction(group, member, "session", "averted", at)
+    lives.begin_in_doubt(facts, group, member, at)
 
 
-def _on_partition_loaded(observer: Facts, event: Event, at: float) -> None:
+def _on_partition_loaded(facts: Facts, event: Event, at: float) -> None:
     """All groups of a shard were loaded; of those that a line of their own has told of, that one counts."""
-    for group in list(observer.groups.values()):
+    for group in list(facts.groups.values()):
         if group.shard == event.shard and not group.load_told_at_ms >= at - LOADS_WITHIN_MS:
             group.begin_lines = [line for line in group.begin_lines if line.began_at_ms > at]  # a load undoes the rest
-            moves.on_load_line(observer, group, at)
+            moves.on_load_line(facts, group, at)
 
 
-def _on_group_loaded(observer: Facts, group: Group, event: Event, at: float) -> None:
+def _on_group_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
     group.begin_lines.clear()  # a rebalance that was under way is none any more
     group.load_told_at_ms = at
     if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _count(event) == 0):
         loads.note_empty(group)  # what ended before was stored, and stays
-    moves.on_load_line(observer, group, at, _count(event))
+    moves.on_load_line(facts, group, at, _count(event))
 
 
-def _on_preparing(observer: Facts, group: Group, event: Event, at: float) -> None:
+def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
     detail = event.detail or {}
     named = [event.member_id, *map(str, detail.get("members") or ())] if event.member_id else []
     reason = str(detail.get("reason", ""))
     group.begin_lines.append(BeginLine(event.generation_id, at, reason, named))
     del group.begin_lines[:-MAX_BEGIN_LINES]
     if causes.says_unsynced(reason) and event.generation_id == group.generation:
-        _on_unsynced(observer, group, named, at)
-    emptied.on_line(observer, group)
+        _on_unsynced(facts, group, named, at)
+    emptied.on_line(facts, group)
 
 
-def _on_group_empty(observer: Facts, group: Group, event: Event, at: float) -> None:
+def _on_group_empty(facts: Facts, group: Group, event: Event, at: float) -> None:
     if not group.members and group.state == GroupState.PREPARING:
-        emptied.becomes_empty(observer, group, at)
+        emptied.becomes_empty(facts, group, at)
     if group.state == GroupState.EMPTY and event.generation_id == group.generation:
         loads.note_empty(group)
 
@@ -281,47 +281,47 @@ def _count(event: Event) -> int:
     return int(number) if number.isdecimal() else -1
 
 
-def _on_unsynced(observer: Facts, group: Group, named: list[str], at: float) -> None:
+def _on_unsynced(facts: Facts, group: Group, named: list[str], at: float) -> None:
     """The time for SyncGroup is over, and these have not sent one. A single member is answered nothing any more."""
     if group.state not in (GroupState.COMPLETING, GroupState.STABLE):
         return
     unsynced = phases.unsynced(group)
     for member in [one for one in unsynced if one.member_id in named]:
-        rebalance.end_member(observer, group, member, at, "sync_timeout", "", SURE)
+        rebalance.end_member(facts, group, member, at, "sync_timeout", "", SURE)
 
 
-def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
+def _on_failed(facts: Facts, group: Group, event: Event, at: float) -> None:
     member_id = event.member_id
-    disagreements.tell(observer, group, disagreements.of_eviction(observer, group, member_id, at), event, at)
+    disagreements.tell(facts, group, disagreements.of_eviction(facts, group, member_id, at), event, at)
     member = group.members.get(member_id)
     if member is not None:
         current = group.rebalance
         if current is not None and current.joined_at_ms >= 0 and abs(at - current.joined_at_ms) <= TWO_STAMPS_MS:
             # The end of a join phase renews every session: it failed before that, in the same ms, and began nothing.
-            lives.end(observer, group, member, at, "session_expired", "", SURE)
+            lives.end(facts, group, member, at, "session_expired", "", SURE)
         else:
-            rebalance.end_member(observer, group, member, at, "session_expired", "", SURE)
+            rebalance.end_member(facts, group, member, at, "session_expired", "", SURE)
         if member_id in group.ended:
             group.ended[member_id].told = True
         return
     over = group.ended.get(member_id)
     if over is None:
-        _on_unheard_failed(observer, group, member_id, at)
+        _on_unheard_failed(facts, group, member_id, at)
         return
     if over.cause in LEAVE_CAUSES and over.ended_at_ms < group.loaded_at_ms <= at:
         # It left in a rebalance that was not stored when the coordinator changed, whose begin was not read.
-        loads.bring_back(observer, group, over, group.loaded_at_ms)
-        rebalance.end_member(observer, group, over.member, at, "session_expired", "", SURE)
+        loads.bring_back(facts, group, over, group.loaded_at_ms)
+        rebalance.end_member(facts, group, over.member, at, "session_expired", "", SURE)
         group.ended[member_id].told = True
         return
     # That another process was seen in its seat does not end a member for good: the coordinator may take it back.
     by_what = over.cause in ("session_expired", "unknown", "static_replaced")
     if by_what and not (over.doubts == SURE and over.by is None):
         over.told = True
-        lives.correct(observer, group, over, at, "session_expired", SURE)
+        lives.correct(facts, group, over, at, "session_expired", SURE)
 
 
-def _on_not_joined(observer: Facts, group: Group, event: Event, at: float) -> None:
+def _on_not_joined(facts: Facts, group: Group, event: Event, at: float) -> None:
     """The join phase ended without these, and dropped them: which of their timers it was is said."""
     end = SaidEnd("rebalance_timeout", at, SURE)
     for member_id in (event.member_id, *map(str, (event.detail or {}).get("members") or ())):
@@ -330,18 +330,18 @@ def _on_not_joined(observer: Facts, group: Group, event: Event, at: float) -> No
             group.said.note_end(member_id, end)
         elif over is not None and over.cause in _BY_A_TIMER and over.doubts != SURE:
             over.told = True
-            lives.correct(observer, group, over, at, end.cause, SURE)
-            rebalance.note_removed(observer, group, over.member, at)
+            lives.correct(facts, group, over, at, end.cause, SURE)
+            rebalance.note_removed(facts, group, over.member, at)
 
 
 _BY_A_TIMER = ("session_expired", "rebalance_timeout", "unknown")
 
 
-def _on_unheard_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:
+def _on_unheard_failed(facts: Facts, group: Group, member_id: str, at: float) -> None:
     """Nothing else names this member. Of a group whose members are all known it can be only one whose first JoinGroup
     was never answered; of others it may have been there before anything of the group was read."""
     if len(group.ended) >= lives.MAX_ENDED:
         return  # it may be one that ended before and is held no longer
     cause = "join_timeout" if group.membership_complete else "session_expired"
     doubts: Doubts = SURE if group.membership_complete else Doubt.MEMBERS_UNKNOWN
-    lives.end(observer, group, Member(member_id, at), at, cause, "", doubts)
+    lives.end(facts, group, Member(member_id, at), at, cause, "", doubts)

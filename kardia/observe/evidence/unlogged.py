@@ -46,11 +46,11 @@ def has_lasted(since: dict[str, float], broker: str, at: float, logged_to: float
     return at - since[broker] >= LINE_WITHIN_MS
 
 
-def note(observer: Facts, broker: str, event: Event, at: float, logged_to: float) -> bool:
+def note(facts: Facts, broker: str, event: Event, at: float, logged_to: float) -> bool:
     """Nothing of the broker is known from its last line to the record. Whether that is news since its last line."""
-    is_new = observer.blind_to.get(broker, -1.0) <= logged_to
+    is_new = facts.blind_to.get(broker, -1.0) <= logged_to
     detail = {"from_ms": logged_to, "to_ms": at, "reason": "log_off"}
     gap = event._replace(kind=int(Kind.GAP), shard=ALL_SHARDS, logged_at_ms=at, detail=detail)
-    observer.broker, observer.evidence, observer.known = broker, gap, at + observer.settings.hold_ms
-    on_gap(observer, gap, logged_to if is_new else at)
+    facts.broker, facts.evidence, facts.known = broker, gap, at + facts.settings.hold_ms
+    on_gap(facts, gap, logged_to if is_new else at)
     return is_new

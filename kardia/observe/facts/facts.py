@@ -379,7 +379,9 @@ class Facts:
         event = self.evidence
         return event if isinstance(event, str) else f"{event.source}@{event.start}"
 
-    def move(self, group: Group, at: float, to_state: str, cause: str, doubts: Doubts, by: float | None = None) -> None:
+    def set_state(
+        self, group: Group, at: float, to_state: str, cause: str, doubts: Doubts, by: float | None = None
+    ) -> None:
         """The group changes its state, at `at` or up to `by` (see `Ended.by`)."""
         from_state = group.told_state
         group.state = to_state

@@ -41,7 +41,7 @@ class Quiet:
         self.heard = times if times == sorted(times) else None
 
 
-def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
+def apply_one(facts: Facts, group: Group, quiet: Quiet) -> None:
     member = quiet.member
     heard = quiet.heard or []
     if heard:
@@ -54,20 +54,20 @@ def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
     member.fetched_at_ms = max([member.fetched_at_ms, *(fetched_at_ms for _, fetched_at_ms in fetches)])
     inside_poll = "fetch" in LIBRARIES[member.library].polled_by
     if LIBRARIES[member.library].taken_within_ms >= 0:
-        _fetched_when_taken(observer, group, member, quiet.fetches)
+        _fetched_when_taken(facts, group, member, quiet.fetches)
     if not quiet.commits:
-        _renew_all(observer, group, member, heard)
+        _renew_all(facts, group, member, heard)
         for stretch, fetched_at_ms in fetches:
             if inside_poll:
-                _fetched_inside_poll(observer, group, member, fetched_at_ms)
+                _fetched_inside_poll(facts, group, member, fetched_at_ms)
             elif member.data_since_commit_at_ms < 0:
-                _fetched_beside(observer, group, member, stretch)
+                _fetched_beside(facts, group, member, stretch)
         return
     moments: list[tuple[float, int, Event | None]] = [(at, 0, None) for at in heard]
     moments += [(at, 1, event) for at, _, event in quiet.commits]
     for stretch, fetched_at_ms in fetches:
         if inside_poll:
-            _fetched_inside_poll(observer, group, member, fetched_at_ms)
+            _fetched_inside_poll(facts, group, member, fetched_at_ms)
         else:
             numbers = stretch.numbers
             brought = [place for place, size in enumerate(stretch.column(BYTES)) if size > 0]
@@ -78,18 +78,18 @@ def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
         if what == 0:
             heard.append(at)
             continue
-        _renew_all(observer, group, member, heard)
+        _renew_all(facts, group, member, heard)
         heard.clear()
         if event is not None:
-            observer.known = max(event.logged_at_ms, at + observer.settings.hold_ms)
-            renew(observer, group, member, at)
-            polls.on_commit(observer, group, member, event)
+            facts.known = max(event.logged_at_ms, at + facts.settings.hold_ms)
+            renew(facts, group, member, at)
+            polls.on_commit(facts, group, member, event)
         else:
-            _brought(observer, group, member, at)
-    _renew_all(observer, group, member, heard)
+            _brought(facts, group, member, at)
+    _renew_all(facts, group, member, heard)
 
 
-def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]) -> None:
+def _renew_all(facts: Facts, group: Group, member: Member, heard: list[float]) -> None:
     """`requests.renew` for each instant; the same arithmetic without the calls."""
     if not heard:
         return
@@ -98,21 +98,21 @@ def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]
         gap = at - last
         if gap > 0:
             if habit < gap < usual:
-                habit = habits.after(observer, group.broker, member, habit, last, at)
+                habit = habits.after(facts, group.broker, member, habit, last, at)
             elif gap < usual:
                 habit = max(habit * habits.FORGETS, gap)
             last = at
     member.session_renewed_at_ms, member.usual_gap_max_ms = last, habit
     member.heard_at_ms = NEVER
-    observer.watch_renewed(group, member)
+    facts.watch_renewed(group, member)
 
 
-def _fetched_inside_poll(observer: Facts, group: Group, member: Member, fetched_at_ms: float) -> None:
+def _fetched_inside_poll(facts: Facts, group: Group, member: Member, fetched_at_ms: float) -> None:
     """Only the latest poll counts."""
-    polls.polled(observer, group, member, "fetch", fetched_at_ms, 0.0)
+    polls.polled(facts, group, member, "fetch", fetched_at_ms, 0.0)
 
 
-def _fetched_when_taken(observer: Facts, group: Group, member: Member, stretches: list[Stretch]) -> None:
+def _fetched_when_taken(facts: Facts, group: Group, member: Member, stretches: list[Stretch]) -> None:
     """Each FETCH tells of the answer before it on its connection."""
     fetches = [
         (
@@ -127,20 +127,20 @@ def _fetched_when_taken(observer: Facts, group: Group, member: Member, stretches
         for at in range(0, len(numbers), WIDTH)
     ]
     for _, _, connection, arrived_at_ms, size in sorted(fetches):
-        polls.on_taken(observer, group, member, connection, arrived_at_ms, size > 0)
+        polls.on_taken(facts, group, member, connection, arrived_at_ms, size > 0)
 
 
-def _fetched_beside(observer: Facts, group: Group, member: Member, stretch: Stretch) -> None:
+def _fetched_beside(facts: Facts, group: Group, member: Member, stretch: Stretch) -> None:
     """The first answer with records after the last commit is what counts."""
     numbers = stretch.numbers
     for place, size in enumerate(stretch.column(BYTES)):
         if size > 0:
-            _brought(observer, group, member, numbers[place * WIDTH + DECIDED])
+            _brought(facts, group, member, numbers[place * WIDTH + DECIDED])
             if member.data_since_commit_at_ms >= 0:
                 return
 
 
-def _brought(observer: Facts, group: Group, member: Member, at: float) -> None:
+def _brought(facts: Facts, group: Group, member: Member, at: float) -> None:
     if member.data_since_commit_at_ms < 0 and at > member.committed_at_ms:
         member.data_since_commit_at_ms = at
-        observer.watch(group, member)
+        facts.watch(group, member)

@@ -27,7 +27,7 @@ _GROUP_RECORD, _OFFSET_RECORD = int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD)
 
 
 def apply(
-    observer: Facts,
+    facts: Facts,
     due: list[tuple[str, Stretch]],
     ready: list[Due],
     now: Mapping[str, float],
@@ -37,7 +37,7 @@ def apply(
 
     `due`: (broker, stretch) that took effect between `now` and `limits`, the clocks of the brokers before and after.
     """
-    batch = _Batch(observer, due, ready, now, limits)
+    batch = _Batch(facts, due, ready, now, limits)
     batch.find_trouble()
     batch.apply()
     return batch.left()
@@ -48,13 +48,13 @@ class _Batch:
 
     def __init__(
         self,
-        observer: Facts,
+        facts: Facts,
         due: list[tuple[str, Stretch]],
         ready: list[Due],
         now: Mapping[str, float],
         limits: Mapping[str, float],
     ) -> None:
-        self._observer = observer
+        self._observer = facts
         self._due = due
         self._ready = ready
         self._now = now

@@ -50,7 +50,7 @@ _CLIENT_WORDS = "; client reason: "
 """What follows is the client's own text, and may hold any words."""
 
 
-def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Dropped]) -> None:
+def choose(facts: Facts, group: Group, current: Rebalance, dropped: list[Dropped]) -> None:
     """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
     written_at_ms = current.started_at_ms if current.cause is not None and current.row_known >= 0 else NEVER
     timers = [
@@ -64,7 +64,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
     candidates = [*([] if current.cause is None else [current.cause]), *timers]
     asked = [join for join in (*current.joins, *current.refused) if could_begin(group, join) and not join.first_seen]
     candidates += [_of_join(group, current, join) for join in asked]
-    tolerance = observer.settings.tolerance_ms
+    tolerance = facts.settings.tolerance_ms
     line = _line_of(group, current, tolerance)
     if line is not None:
         chosen = _by_line(group, candidates, line, 4 * tolerance)
@@ -84,7 +84,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
         elif line is None and chosen.at > written_at_ms:
             return
         else:
-            withdraw(observer, group, current)  # what was logged late shows what came before
+            withdraw(facts, group, current)  # what was logged late shows what came before
     current.cause = chosen
     current.started_at_ms = chosen.at
     current.began_unseen = chosen.trigger == "unknown" and not chosen.named and _was_never_steady(group)
@@ -194,10 +194,10 @@ def says_unsynced(reason: str) -> bool:
     return _UNSYNCED in reason.partition(_CLIENT_WORDS)[0]
 
 
-def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:
+def take_line(facts: Facts, group: Group, current: Rebalance) -> bool:
     """The coordinator's own line about a rebalance that nobody was left to end: of several that went in the instant in
     which it began it names the first. When that was is known. Returns whether it says so, and did not before."""
-    tolerance, cause = observer.settings.tolerance_ms, current.cause
+    tolerance, cause = facts.settings.tolerance_ms, current.cause
     line = None if cause is None or cause.named else _line_of(group, current, tolerance)
     if cause is None or line is None or abs(line.began_at_ms - current.started_at_ms) > tolerance:
         return False

@@ -52,7 +52,7 @@ class Timers(NamedTuple):
         return 0 <= self.phase_at <= self.ended_at + TWO_STAMPS_MS
 
 
-def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Missing, member: Member) -> Dropped:
+def how_dropped(facts: Facts, group: Group, current: Rebalance, missing: Missing, member: Member) -> Dropped:
     """Which timer ended a member that is missing when the join phase ends."""
     ended_at, armed = current.joined_at_ms, member.renewed_before_join_at_ms
     # 1. The coordinator's own line says that it did not join in time.
@@ -65,36 +65,32 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Miss
     began, first = missing.began(member)
     # 3. The time for SyncGroup of the generation before was over first.
     if _let_sync_pass(current, member, armed + member.session_ms, began):
-        woke_at = observer.woke_at(group.broker, current.sync_over_at_ms)
+        woke_at = facts.woke_at(group.broker, current.sync_over_at_ms)
         return _by_sync(current, missing, member, armed + member.session_ms, began, woke_at)
-    timers = _timers(observer, current, missing, member, began, missing.longest_ms(began, first))
+    timers = _timers(facts, current, missing, member, began, missing.longest_ms(began, first))
     # 4. Both other timers were due, so near each other that either may have been the first.
     both_due = (timers.session_at, timers.phase_at)
-    if (
-        timers.by_session
-        and timers.by_phase
-        and (near(*both_due) or observer.were_late_together(group.broker, *both_due))
-    ):
+    if timers.by_session and timers.by_phase and (near(*both_due) or facts.were_late_together(group.broker, *both_due)):
         return _by_either(member, timers)
     # 5. Its session ran from a load that came soon after the last line, maybe: it was over before the others joined.
     if _ran_since_load(group, member, timers) and not timers.unasked:
         over_at = min(at for at in (began, ended_at) if at >= 0)
-        over_from = max(observer.over_from(group, member, armed), group.steady_at_ms)
+        over_from = max(facts.over_from(group, member, armed), group.steady_at_ms)
         return Dropped(member, min(over_from, over_at), ended_at, "session_expired", Doubt.LOAD_UNSEEN)
     # 6. Its session ran anew since its broker was down or stood still, or its timer was late. Nobody joined at this
     # instant: the phase ended by it.
-    broken = observer.is_broken(group.broker, armed, timers.session_at, seen=True)
+    broken = facts.is_broken(group.broker, armed, timers.session_at, seen=True)
     if timers.by_session and timers.unasked and broken:
         return Dropped(member, ended_at, None, "session_expired", Doubt.BROKER_SILENT)
     # 7. One timer was due, or one well before the other.
     if timers.by_session or timers.by_phase:
-        return _by_the_first(observer, group, current, member, timers, _doubts(group, missing, member, timers))
+        return _by_the_first(facts, group, current, member, timers, _doubts(group, missing, member, timers))
     # 8. None was.
-    return _by_what_is_near(observer, group, member, timers)
+    return _by_what_is_near(facts, group, member, timers)
 
 
 def _timers(
-    observer: Facts, current: Rebalance, missing: Missing, member: Member, began: float, longest_ms: int
+    facts: Facts, current: Rebalance, missing: Missing, member: Member, began: float, longest_ms: int
 ) -> Timers:
     """When the two timers of a member that had sent SyncGroup were due."""
     armed, ended_at = member.renewed_before_join_at_ms, current.joined_at_ms
@@ -105,7 +101,7 @@ def _timers(
         began + longest_ms if has_its_time else NEVER,
         longest_ms,
         ended_at,
-        ended_at - missing.last_asked_at > observer.settings.tolerance_ms,
+        ended_at - missing.last_asked_at > facts.settings.tolerance_ms,
     )
 
 
@@ -142,12 +138,12 @@ def _by_either(member: Member, timers: Timers) -> Dropped:
 
 
 def _by_the_first(
-    observer: Facts, group: Group, current: Rebalance, member: Member, timers: Timers, at_least: Doubts
+    facts: Facts, group: Group, current: Rebalance, member: Member, timers: Timers, at_least: Doubts
 ) -> Dropped:
     """Ended by the timer that was due first. `at_least`: what is in doubt about the timers themselves."""
     ended_at = timers.ended_at
     if timers.by_session and (not timers.by_phase or timers.session_at < timers.phase_at):
-        at, doubts = observer.ran_out(group, member, timers.armed_at, ended_at)
+        at, doubts = facts.ran_out(group, member, timers.armed_at, ended_at)
         return Dropped(member, at, ended_at, "session_expired", at_least | doubts)
     in_time = ended_at - timers.phase_at <= LATE_MS + _width(current)
     return Dropped(member, ended_at, None, "rebalance_timeout", at_least if in_time else at_least | Doubt.SEEN_LATER)
@@ -172,7 +168,7 @@ def _doubts(group: Group, missing: Missing, member: Member, timers: Timers) -> D
     return Doubt.BEGIN_UNSEEN if missing.may_have_begun_before(member, session_at - timers.phase_ms) else SURE
 
 
-def _by_what_is_near(observer: Facts, group: Group, member: Member, timers: Timers) -> Dropped:
+def _by_what_is_near(facts: Facts, group: Group, member: Member, timers: Timers) -> Dropped:
     """No timer was due, by the instants that were seen: one of them is off, or the phase began before it was seen."""
     ended_at, armed = timers.ended_at, timers.armed_at
     if timers.unasked and timers.session_at <= ended_at + AT_ONCE_MS:
@@ -181,7 +177,7 @@ def _by_what_is_near(observer: Facts, group: Group, member: Member, timers: Time
         return Dropped(member, ended_at, None, "session_expired", Doubt.SEEN_LATER if known else Doubt.LOAD_UNSEEN)
     if timers.phase_at >= 0 and ended_at >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
         return Dropped(member, ended_at, None, "rebalance_timeout", Doubt.SEEN_LATER)
-    if timers.session_at <= ended_at + observer.settings.tolerance_ms:
+    if timers.session_at <= ended_at + facts.settings.tolerance_ms:
         # Stamps of a busy broker come late: its last renewal was earlier than they say.
         known = armed > max(group.unsure_to, group.gap_at_ms) and not member.is_unsure(armed)
         return Dropped(member, ended_at, None, "session_expired", Doubt.HANDLED_SLOWLY if known else Doubt.LOAD_UNSEEN)

@@ -62,13 +62,13 @@ def _came_back(group: Group, previous: Previous, cause: Cause) -> bool:
     )
 
 
-def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:
+def stragglers(facts: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:
     """Who was waited for, the longest first: the last to join, everybody later than a moment, those who never came."""
     entries = [_entry(*one, joined=False) for one in current.removed]
     entries += [
         _entry(*one, joined=False, pending=True)
         for one in current.blocked
-        if one.waited_ms >= observer.settings.straggler_ms
+        if one.waited_ms >= facts.settings.straggler_ms
     ]
     if current.joined_at_ms < 0:
         entries += [_entry(*one, joined=True) for one in current.joining]
@@ -76,7 +76,7 @@ def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[s
     for place, join in enumerate(joined):
         waited_ms = int(join.handled_at_ms - current.started_at_ms)
         first_of_several = place == 0 and len(joined) > 1
-        is_late = first_of_several or waited_ms >= observer.settings.straggler_ms
+        is_late = first_of_several or waited_ms >= facts.settings.straggler_ms
         if is_late and _was_in(group, current, join.member_id):
             entries.append(_entry(join.member_id, join.client_id, waited_ms, joined=True))
     return sorted(entries, key=lambda entry: (-entry["waited_ms"], entry["member_id"]))[:MAX_STRAGGLERS]
@@ -99,9 +99,9 @@ def _entry(member_id: str, client_id: str, waited_ms: int, *, joined: bool, pend
     }
 
 
-def emit(observer: Facts, group: Group, current: Rebalance) -> None:
+def emit(facts: Facts, group: Group, current: Rebalance) -> None:
     """Write what is known about a rebalance."""
-    observer.emit_rebalance(group, current, stragglers(observer, group, current), _doubts(group, current))
+    facts.emit_rebalance(group, current, stragglers(facts, group, current), _doubts(group, current))
 
 
 def _doubts(group: Group, current: Rebalance) -> Doubts:
@@ -137,26 +137,26 @@ def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
     return over.cause == "session_expired" or (over.cause in LEAVE_CAUSES and over.ended_at_ms != cause.at)
 
 
-def withdraw(observer: Facts, group: Group, current: Rebalance) -> None:
+def withdraw(facts: Facts, group: Group, current: Rebalance) -> None:
     """There was no such rebalance: take back what was written about it, if anything was."""
     if current.row_known >= 0:
-        observer.emit_rebalance(group, current, [], _doubts(group, current), withdrawn=True)
+        facts.emit_rebalance(group, current, [], _doubts(group, current), withdrawn=True)
 
 
-def drop(observer: Facts, group: Group) -> None:
+def drop(facts: Facts, group: Group) -> None:
     """No rebalance is under way any more: what was said of one while it lasted is taken back."""
-    take_back(observer, group)
+    take_back(facts, group)
     group.rebalance = None
 
 
-def close_unread(observer: Facts, group: Group, current: Rebalance, since: float, by: float) -> None:
+def close_unread(facts: Facts, group: Group, current: Rebalance, since: float, by: float) -> None:
     """A rebalance of which the end was not read was over between two instants, as a later generation shows."""
     current.joined_at_ms, current.over_by = max(since, current.started_at_ms), by
     current.generation_after = current.generation_before + 1
-    emit(observer, group, current)
+    emit(facts, group, current)
 
 
-def pass_over(observer: Facts, group: Group, by: float) -> None:
+def pass_over(facts: Facts, group: Group, by: float) -> None:
     """A later generation is answered than the one that a rebalance under way began from, `by` some instant: in a hole
     of what was read its join phase ended, and nothing more is read of it. One of which nothing said why it began was
     not told before: of that it is said since when it was seen to be under way."""
@@ -171,11 +171,11 @@ def pass_over(observer: Facts, group: Group, by: float) -> None:
         return
     current.unrequested = current.settled = True
     last = [current.started_at_ms + one.waited_ms for one in current.joining]
-    close_unread(observer, group, current, max(notified_at_ms, *last, NEVER), by)
+    close_unread(facts, group, current, max(notified_at_ms, *last, NEVER), by)
 
 
-def take_back(observer: Facts, group: Group) -> None:
+def take_back(facts: Facts, group: Group) -> None:
     """What was said of a rebalance while it lasted, which another one follows or none: it came to nothing."""
     current = group.rebalance
     if current is not None and current.joining and not current.settled:
-        withdraw(observer, group, current)
+        withdraw(facts, group, current)

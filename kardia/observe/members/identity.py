@@ -41,9 +41,9 @@ def _library_of(member: Member, event: Event) -> str:
     return recognise_by_versions(member.join_version, event.api_version) if event.kind == Kind.HEARTBEAT else "unknown"
 
 
-def learn_library(observer: Facts, group: Group, member: Member, event: Event, at: float) -> None:
+def learn_library(facts: Facts, group: Group, member: Member, event: Event, at: float) -> None:
     """Take over what `says_library` has found."""
     member.library = _library_of(member, event)
     if event.software:
         member.software = event.software
-        observer.emit_member(group, member, at, SURE if member.seen_joining else Doubt.THERE_BEFORE)
+        facts.emit_member(group, member, at, SURE if member.seen_joining else Doubt.THERE_BEFORE)

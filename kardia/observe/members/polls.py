@@ -25,49 +25,47 @@ MAX_CONNECTIONS = 64
 """Connections of a member whose last answer is held, the oldest goes first: a client has one or two to each broker."""
 
 
-def on_request(observer: Facts, group: Group, member: Member, kind: str, arrived_at_ms: float) -> None:
+def on_request(facts: Facts, group: Group, member: Member, kind: str, arrived_at_ms: float) -> None:
     """Take a JOIN or SYNC as evidence where the library sends it only inside poll."""
     if kind in LIBRARIES[member.library].polled_by:
-        polled(observer, group, member, kind, arrived_at_ms, 0.0)
+        polled(facts, group, member, kind, arrived_at_ms, 0.0)
 
 
-def on_fetch(observer: Facts, group: Group, member: Member, event: Event) -> None:
+def on_fetch(facts: Facts, group: Group, member: Member, event: Event) -> None:
     """Take a FETCH: evidence at its arrival for some libraries; its answer tells whether there was data to consume."""
     arrived_at_ms = event.arrived_at_ms
     if arrived_at_ms > member.fetched_at_ms:
         member.fetched_at_ms = arrived_at_ms
     if "fetch" in LIBRARIES[member.library].polled_by:
         usual = member.poll_evidence == "fetch" and member.poll_error_ms == 0.0 and member.polled_at_ms < arrived_at_ms
-        if usual and member.timer_at_ms >= 0 and member.poll_prediction_at_ms < 0 and observer.is_alone(group, member):
+        if usual and member.timer_at_ms >= 0 and member.poll_prediction_at_ms < 0 and facts.is_alone(group, member):
             member.polled_at_ms = arrived_at_ms  # nothing else changes
         else:
-            polled(observer, group, member, "fetch", arrived_at_ms, 0.0)
+            polled(facts, group, member, "fetch", arrived_at_ms, 0.0)
         return
     detail = event.detail
     brought = detail is not None and detail.get("bytes", 0) > 0
     if LIBRARIES[member.library].taken_within_ms >= 0:
-        on_taken(observer, group, member, event.connection, event.arrived_at_ms, brought)
+        on_taken(facts, group, member, event.connection, event.arrived_at_ms, brought)
     if brought and member.data_since_commit_at_ms < 0 and event.decided_at_ms > member.committed_at_ms:
         member.data_since_commit_at_ms = event.decided_at_ms
-        observer.watch(group, member)
+        facts.watch(group, member)
 
 
-def on_taken(
-    observer: Facts, group: Group, member: Member, connection: str, arrived_at_ms: float, brought: bool
-) -> None:
+def on_taken(facts: Facts, group: Group, member: Member, connection: str, arrived_at_ms: float, brought: bool) -> None:
     """A FETCH of a library that sends none before the last answer's records have been taken; `brought`: its own answer
     had records."""
     library = LIBRARIES[member.library]
     if member.brought.pop(connection, False):
         only_one = group.held_in == group.generation and group.held.get(member.member_id) == 1
         if only_one or not library.taken_by_partition:  # else it may be for those of which nothing waits to be taken
-            polled(observer, group, member, "fetch", arrived_at_ms, float(library.taken_within_ms))
+            polled(facts, group, member, "fetch", arrived_at_ms, float(library.taken_within_ms))
     member.brought[connection] = brought
     if len(member.brought) > MAX_CONNECTIONS:
         del member.brought[next(iter(member.brought))]
 
 
-def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> None:
+def on_commit(facts: Facts, group: Group, member: Member, event: Event) -> None:
     """Take an OffsetCommit: inside poll for some libraries, trailing evidence of consumption for others."""
     library = LIBRARIES[member.library]
     detail = event.detail
@@ -84,16 +82,16 @@ def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> No
     if library.auto_commit_ms >= 0:
         # Asked for by the application it proves no poll, but it is accepted of a member that has not given up.
         asked_ms = member.rebalance_ms + LEAVE_DELAY_MS if member.rebalance_ms > 0 else inf
-        polled(observer, group, member, "commit", arrived_at_ms, 0.0 if by_itself else asked_ms)
+        polled(facts, group, member, "commit", arrived_at_ms, 0.0 if by_itself else asked_ms)
         if by_itself:
             member.committed_at_ms = max(member.committed_at_ms, arrived_at_ms)
         return
     if "commit" in library.polled_by:
-        polled(observer, group, member, "commit", arrived_at_ms, 0.0)
+        polled(facts, group, member, "commit", arrived_at_ms, 0.0)
     elif library.consumed_by_commit and advanced:
         trail = _trail_ms(member, arrived_at_ms)
         if arrived_at_ms - trail > (member.polled_at_ms if member.poll_evidence == "fetch" else polled_since(member)):
-            polled(observer, group, member, "commit", arrived_at_ms, trail)
+            polled(facts, group, member, "commit", arrived_at_ms, trail)
     if advanced:
         member.commit_mark = mark
         member.committed_at_ms = max(member.committed_at_ms, arrived_at_ms)
@@ -117,15 +115,15 @@ def _trail_ms(member: Member, arrived_at_ms: float) -> float:
     return trail if member.committed_at_ms < 0 else min(trail, arrived_at_ms - member.committed_at_ms)
 
 
-def polled(observer: Facts, group: Group, member: Member, evidence: str, at: float, error_ms: float) -> None:
+def polled(facts: Facts, group: Group, member: Member, evidence: str, at: float, error_ms: float) -> None:
     """Note that the application polled at `at` or up to `error_ms` before; infinite: at some time before, if at all.
 
     What is known already stays: it may narrow the interval, as a FETCH does that is told after a later commit.
     """
     if evidence == "fetch":
-        if _is_shared(observer, group, member):
+        if _is_shared(facts, group, member):
             error_ms = inf  # it may be another's
-    elif member.polled_at_ms < 0 <= at < member.fetched_at_ms and _is_shared(observer, group, member):
+    elif member.polled_at_ms < 0 <= at < member.fetched_at_ms and _is_shared(facts, group, member):
         # so it says the same in whatever order they come
         evidence, at, error_ms = "fetch", member.fetched_at_ms, error_ms + round(member.fetched_at_ms - at, 3)
     before_ms = at - polled_since(member) if member.polled_at_ms >= 0 else inf
@@ -141,17 +139,17 @@ def polled(observer: Facts, group: Group, member: Member, evidence: str, at: flo
     member.poll_evidence = evidence
     member.poll_error_ms = error_ms
     if member.poll_prediction_at_ms >= 0:
-        observer.close_prediction(group, member, "poll", "averted", at)
+        facts.close_prediction(group, member, "poll", "averted", at)
     if surer or member.timer_at_ms < 0:
-        observer.watch(group, member)
+        facts.watch(group, member)
 
 
-def _is_shared(observer: Facts, group: Group, member: Member) -> bool:
+def _is_shared(facts: Facts, group: Group, member: Member) -> bool:
     """Whether a FETCH that shows a poll may be another member's."""
-    return "fetch" in LIBRARIES[member.library].polled_by and not observer.is_alone(group, member)
+    return "fetch" in LIBRARIES[member.library].polled_by and not facts.is_alone(group, member)
 
 
-def on_telemetry(observer: Facts, group: Group, member: Member, arrived_at_ms: float, ago_ms: float) -> None:
+def on_telemetry(facts: Facts, group: Group, member: Member, arrived_at_ms: float, ago_ms: float) -> None:
     """The client itself says how long ago it polled, in whole seconds, so that one poll is told a little differently
     each time: another one is meant only by what lies clearly after it."""
     before, at = member.last_poll_at_ms, arrived_at_ms - ago_ms
@@ -161,5 +159,5 @@ def on_telemetry(observer: Facts, group: Group, member: Member, arrived_at_ms: f
         member.pushed_poll_at_ms = at
     if member.last_poll_at_ms > before:
         if member.poll_prediction_at_ms >= 0:
-            observer.close_prediction(group, member, "poll", "averted", member.last_poll_at_ms)
-        observer.watch(group, member)
+            facts.close_prediction(group, member, "poll", "averted", member.last_poll_at_ms)
+        facts.watch(group, member)

@@ -478,4 +478,4 @@ def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | 
             came = (one.modern.reached_at_ms for one in groups.present(group) if one.modern is not None)
             at = max(at, *came, at)
         group.stable_at_ms = at
-    facts.move(group, at, state, cause, doubts, by)
+    facts.set_state(group, at, state, cause, doubts, by)

@@ -76,7 +76,7 @@ def restore(facts: Facts, group: Group, at: float) -> None:
         else:
             bring_back(facts, group, over, at)
     if not group.members:
-        facts.move(group, at, GroupState.EMPTY, "coordinator_loaded", Doubt.LOADED_AGAIN)
+        facts.set_state(group, at, GroupState.EMPTY, "coordinator_loaded", Doubt.LOADED_AGAIN)
 
 
 def is_lost(group: Group, begin: float, end: float) -> bool:
@@ -122,7 +122,7 @@ def bring_all_back(facts: Facts, group: Group, at: float, count: int) -> None:
         if stored is not None:  # what was taken for the record of the group without members was not stored
             group.generation = stored.generation if stored.member_ids else stored.generation - 1
         group.deserted_at_ms = NEVER
-        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", Doubt.LOADED_AGAIN)
+        facts.set_state(group, at, GroupState.STABLE, "coordinator_loaded", Doubt.LOADED_AGAIN)
     for over in back:
         if _may_be_none(group, over) and over.doubts != SURE:
             lives.reinstate(facts, group, over, at, "coordinator_loaded", Doubt.LOADED_AGAIN)
@@ -169,7 +169,7 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     group.deserted_at_ms = NEVER
     # A JoinGroup may have waited in a rebalance that it began itself.
     since = at if goes_on else min(at, event.handled_at_ms)
-    facts.move(
+    facts.set_state(
         group, since, GroupState.STABLE, "generation seen", Doubt.SEEN_LATER if goes_on else Doubt.MAY_WAIT_UNSEEN
     )
     return True
@@ -223,7 +223,7 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     if group.modern is None and (group.state == GroupState.EMPTY or begun):
         drop(facts, group)
         group.deserted_at_ms = NEVER
-        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", Doubt.LOADED_AGAIN)
+        facts.set_state(group, at, GroupState.STABLE, "coordinator_loaded", Doubt.LOADED_AGAIN)
     for over in back:
         if over.doubts != SURE:
             lives.reinstate(facts, group, over, at, "coordinator_loaded", Doubt.LOADED_AGAIN)

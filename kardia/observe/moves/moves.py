@@ -166,7 +166,7 @@ def reload(facts: Facts, group: Group, at: float, doubts: Doubts) -> None:
     if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
         facts.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", doubts)
     elif group.members:
-        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", doubts)
+        facts.set_state(group, at, GroupState.STABLE, "coordinator_loaded", doubts)
     group.pending.clear()
     for member in group.members.values():
         if member.session_renewed_at_ms < at:
@@ -187,7 +187,7 @@ def _reload_epochs(facts: Facts, group: Group, at: float, doubts: Doubts) -> Non
     if group.members and group.told_state == group.state:
         facts.tell_group(group, at, str(group.told_state), "coordinator_loaded", doubts)
     elif group.members:
-        facts.move(group, at, group.state, "coordinator_loaded", doubts)
+        facts.set_state(group, at, group.state, "coordinator_loaded", doubts)
     begins_sessions = loads.begins_sessions(facts, group)
     for member in group.members.values():
         if member.session_renewed_at_ms < at:

@@ -24,24 +24,24 @@ from kardia.observe.state.group import NEVER, Cause, Group, Rebalance
 from kardia.tolerances import LATE_MS, TWO_STAMPS_MS
 
 
-def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = None, at_most: Doubts = SURE) -> None:
+def becomes_empty(facts: Facts, group: Group, at: float, by: float | None = None, at_most: Doubts = SURE) -> None:
     """No member is left: the join phase completes at once, with one more generation. `by`: the latest that this can
     have been, NEVER where nothing says so; None: as the ends of the last members say. `at_most`: how sure at best."""
     current = group.rebalance
     if current is None:
-        begin(observer, group, Cause(at, "unknown", doubts=Doubt.NOT_SEEN), NEVER, -1)
+        begin(facts, group, Cause(at, "unknown", doubts=Doubt.NOT_SEEN), NEVER, -1)
         current = group.rebalance
     if current is None:
         raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
     if current.started_at_ms < 0:
-        causes.choose(observer, group, current, [])
+        causes.choose(facts, group, current, [])
         current.started_at_ms = current.started_at_ms if current.started_at_ms >= 0 else at  # nothing shows it earlier
-    _name_the_first(observer, group, current)
-    causes.take_line(observer, group, current)
+    _name_the_first(facts, group, current)
+    causes.take_line(facts, group, current)
     current.caused_by = follows_from(group, current)
     if group.told_state != GroupState.PREPARING and current.cause is not None:
         cause = current.cause
-        observer.move(group, current.started_at_ms, GroupState.PREPARING, cause.trigger, cause.doubts, cause.by)
+        facts.set_state(group, current.started_at_ms, GroupState.PREPARING, cause.trigger, cause.doubts, cause.by)
     current.joined_at_ms = current.assigned_at_ms = max(at, current.started_at_ms)
     current.over_by = _emptied_by(group, current) if by is None else by
     current.generation_after = group.generation + 1 if group.generation >= 0 else -1
@@ -59,21 +59,21 @@ def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = N
     elif last:
         doubts = reduce(or_, (over.doubts for over in last))
     doubts |= at_most
-    observer.move(group, current.joined_at_ms, GroupState.EMPTY, "no members left", doubts, current.over_by)
-    emit(observer, group, current)
+    facts.set_state(group, current.joined_at_ms, GroupState.EMPTY, "no members left", doubts, current.over_by)
+    emit(facts, group, current)
     if doubts == SURE:
         loads.note_empty(group)
 
 
-def on_line(observer: Facts, group: Group) -> None:
+def on_line(facts: Facts, group: Group) -> None:
     """A line about the begin of a rebalance: it may be of the one with which the group became Empty, which is written
     already. Then a further row says who began it."""
     current = group.rebalance
     if group.state != GroupState.EMPTY or current is None or not current.settled or current.row_known < 0:
         return
-    if causes.take_line(observer, group, current):
+    if causes.take_line(facts, group, current):
         current.caused_by = follows_from(group, current)
-        emit(observer, group, current)
+        emit(facts, group, current)
 
 
 def _emptied_by(group: Group, current: Rebalance) -> float | None:
@@ -83,7 +83,7 @@ def _emptied_by(group: Group, current: Rebalance) -> float | None:
     return None if not latest else NEVER if NEVER in latest else max(latest)
 
 
-def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
+def _name_the_first(facts: Facts, group: Group, current: Rebalance) -> None:
     """Of several whose silence was noticed in another order the first to go began it."""
     if current.told_from != GroupState.STABLE or current.row_known >= 0:
         return
@@ -113,7 +113,7 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
         first.by,
     )
     current.started_at_ms = first.ended_at_ms
-    observer.correct(group, current, current.cause.doubts)
+    facts.correct(group, current, current.cause.doubts)
 
 
 def left_alone(group: Group, generation: int) -> bool:
@@ -121,17 +121,17 @@ def left_alone(group: Group, generation: int) -> bool:
     return not group.members and generation == group.generation + 2 and _was_left_at(group) >= 0
 
 
-def become_empty_before(observer: Facts, group: Group) -> None:
+def become_empty_before(facts: Facts, group: Group) -> None:
     """It became Empty when the last member left, a moment before somebody else joined."""
-    becomes_empty(observer, group, _was_left_at(group))
+    becomes_empty(facts, group, _was_left_at(group))
 
 
-def become_empty_before_join(observer: Facts, group: Group, since: float) -> None:
+def become_empty_before_join(facts: Facts, group: Group, since: float) -> None:
     """Somebody waits in a JoinGroup that was handled at `since`, and would have been answered when the last member went
     if that had been later: the group was Empty by then."""
     at = _was_left_at(group)
     if 0 <= at < since and delayed_to(group) < since:
-        becomes_empty(observer, group, at)
+        becomes_empty(facts, group, at)
 
 
 def _was_left_at(group: Group) -> float:
@@ -142,7 +142,7 @@ def _was_left_at(group: Group) -> float:
     return max((over.ended_at_ms for over in group.ended.values()), default=NEVER)
 
 
-def ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
+def ran_out(facts: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
     """Whether the group became Empty unseen: one generation is missing, and every timer ran out before this join."""
     if generation != group.generation + 2 or not group.membership_complete:
         return False
@@ -150,19 +150,19 @@ def ran_out(observer: Facts, group: Group, generation: int, member_id: str, sinc
         return False
     known = all(member.deadline >= 0 for member in group.members.values())
     last = max((end.at_ms for end in all_ends(group)), default=NEVER)
-    return known and member_id not in group.members and 0 <= last <= since + observer.settings.tolerance_ms
+    return known and member_id not in group.members and 0 <= last <= since + facts.settings.tolerance_ms
 
 
-def become_empty_unseen(observer: Facts, group: Group, since: float) -> None:
+def become_empty_unseen(facts: Facts, group: Group, since: float) -> None:
     """Nobody was left to be seen: the members ended one after the other, and with the last one the rebalance, by the
     time at which somebody joined."""
     group.pending.clear()
     last_at = group.deserted_at_ms
-    with who_broke.end_together(observer, group):
+    with who_broke.end_together(facts, group):
         for end in all_ends(group):
             member, at, why = group.members[end.member_id], min(end.at_ms, since), end.cause
             if why == "session_expired":
-                ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, max(end.at_ms, since))
+                ran_out_at, _ = facts.ran_out(group, member, member.session_renewed_at_ms, max(end.at_ms, since))
                 at = max(at, ran_out_at)
             last_at = max(last_at, at)
             doubts: Doubts = SURE if why == "session_expired" else Doubt.SILENCE
@@ -172,11 +172,11 @@ def become_empty_unseen(observer: Facts, group: Group, since: float) -> None:
                 doubts |= Doubt.RENEWAL_UNSURE
             if end.tied:
                 doubts |= Doubt.TIMERS_TIED
-            if observer.is_broken(group.broker, member.session_renewed_at_ms, at):
+            if facts.is_broken(group.broker, member.session_renewed_at_ms, at):
                 doubts |= Doubt.BROKER_SILENT
-            end_member(observer, group, member, at, why, "", doubts, since, with_others=True)
+            end_member(facts, group, member, at, why, "", doubts, since, with_others=True)
             if end.tied:
                 lives.rival(group, end.member_id)
-    becomes_empty(observer, group, last_at, since)
+    becomes_empty(facts, group, last_at, since)
     for over in group.ended.values():
-        lives.confirm(observer, group, over, since)
+        lives.confirm(facts, group, over, since)

@@ -20,7 +20,7 @@ from kardia.observe.state.group import NEVER, Group, Rebalance
 
 
 def on_join_phase_completed(
-    observer: Facts, group: Group, generation: int, at: float, member_id: str = "", since: float = NEVER
+    facts: Facts, group: Group, generation: int, at: float, member_id: str = "", since: float = NEVER
 ) -> None:
     """The first answer of a join burst: the join phase ended at this instant and a generation began.
 
@@ -28,24 +28,24 @@ def on_join_phase_completed(
     """
     current = group.rebalance
     if current is not None and current.joined_at_ms >= 0 and not current.settled:
-        settle(observer, group, current)
+        settle(facts, group, current)
         current = group.rebalance  # whoever left right after the join phase has begun another one
     if left_alone(group, generation):
-        become_empty_before(observer, group)
+        become_empty_before(facts, group)
         current = group.rebalance
-    elif ran_out(observer, group, generation, member_id, since):
-        become_empty_unseen(observer, group, since)
+    elif ran_out(facts, group, generation, member_id, since):
+        become_empty_unseen(facts, group, since)
         current = group.rebalance
     group.deserted_at_ms = NEVER
     if generation <= group.generation:
-        _restart(observer, group, at)
+        _restart(facts, group, at)
     elif group.state in (GroupState.EMPTY, GroupState.DEAD):
         loads.note_empty(group)
     missed = group.generation >= 0 and generation > group.generation + 1
     if missed:
-        observer.divergences += 1
+        facts.divergences += 1
         if group.state == GroupState.PREPARING:
-            pass_over(observer, group, at)
+            pass_over(facts, group, at)
     if group.state != GroupState.PREPARING or current is None or missed:
         current = _not_seen_to_begin(group, generation, missed=missed)
     if group.generation < 0:
@@ -58,34 +58,34 @@ def on_join_phase_completed(
         member.renewed_before_join_at_ms = member.session_renewed_at_ms
         if member.session_renewed_at_ms < at:
             member.session_renewed_at_ms = at
-    observer.schedule(group, at + observer.settings.burst_ms, "burst", "")
-    observer.schedule(group, at + observer.settings.settle_ms, "settle", "")
+    facts.schedule(group, at + facts.settings.burst_ms, "burst", "")
+    facts.schedule(group, at + facts.settings.settle_ms, "settle", "")
     group.state = GroupState.COMPLETING
-    observer.samples.note(group.group_id)
+    facts.samples.note(group.group_id)
 
 
-def on_generation_stored(observer: Facts, group: Group, stored: Stored, joined_at_ms: float, at: float) -> None:
+def on_generation_stored(facts: Facts, group: Group, stored: Stored, joined_at_ms: float, at: float) -> None:
     """A record of `at` shows a generation of which no answer was read, as in a hole of a request log: with it the
     rebalance ended that was under way. `joined_at_ms`: when its join phase was over, NEVER where the record has none.
     Only the next one is that which had begun; of another one the begin was not seen either."""
     current = group.rebalance
     if group.state != GroupState.PREPARING or current is None or current.joined_at_ms >= 0:
         return
-    observer.divergences += 1
+    facts.divergences += 1
     if current.generation_before + 1 == stored.generation:
         current.joined_at_ms, current.assigned_at_ms = joined_at_ms, at
         current.generation_after, current.leader, current.settled = stored.generation, stored.leader, True
         current.unrequested, current.size = True, len(stored.member_ids)
-        choose(observer, group, current, [])
+        choose(facts, group, current, [])
         if current.cause is not None and not current.cause.named:
             # Somebody whose answer was not read may have begun it.
             current.cause.doubts |= Doubt.BEGIN_UNSEEN
-        emit(observer, group, current)
+        emit(facts, group, current)
     else:
-        pass_over(observer, group, at)
-        drop(observer, group)
+        pass_over(facts, group, at)
+        drop(facts, group)
     group.stable_at_ms = at
-    observer.move(group, at, GroupState.STABLE, "group record", Doubt.SEEN_LATER)
+    facts.set_state(group, at, GroupState.STABLE, "group record", Doubt.SEEN_LATER)
 
 
 def _not_seen_to_begin(group: Group, generation: int, *, missed: bool) -> Rebalance:
@@ -104,11 +104,11 @@ def _not_seen_to_begin(group: Group, generation: int, *, missed: bool) -> Rebala
     return group.rebalance
 
 
-def _restart(observer: Facts, group: Group, at: float) -> None:
+def _restart(facts: Facts, group: Group, at: float) -> None:
     """A generation that has been is answered again: the group was deleted meanwhile, or loaded from a record before."""
     for member in list(group.members.values()):
-        lives.end(observer, group, member, at, "unknown", "", Doubt.NOT_SEEN)
-    observer.move(group, at, GroupState.DEAD, "generation restarted", Doubt.BY_ELIMINATION)
+        lives.end(facts, group, member, at, "unknown", "", Doubt.NOT_SEEN)
+    facts.set_state(group, at, GroupState.DEAD, "generation restarted", Doubt.BY_ELIMINATION)
     group.generation = 0
     group.instances.clear()
     group.stored = None

@@ -31,7 +31,7 @@ from kardia.tolerances import DID_NOT_WAIT_MS, LATE_MS, TWO_STAMPS_MS
 
 
 def end_member(
-    observer: Facts,
+    facts: Facts,
     group: Group,
     member: Member,
     at: float,
@@ -46,19 +46,19 @@ def end_member(
     latest that this can have been, as `Ended.by`. `with_others`: all members end now, and whoever ends them says what
     becomes of the group."""
     if group.state == GroupState.COMPLETING:
-        _show_assigned(observer, group, at)
-    lives.end(observer, group, member, at, cause, reason, doubts, by)
+        _show_assigned(facts, group, at)
+    lives.end(facts, group, member, at, cause, reason, doubts, by)
     if cause == "static_replaced":
         return
     if group.state == GroupState.COMPLETING and group.rebalance is not None and not group.rebalance.settled:
-        settle(observer, group, group.rebalance)
+        settle(facts, group, group.rebalance)
         if group.rebalance is not None and group.rebalance.joined_at_ms < 0:
             return  # it left right after the join phase: said, and begun, when that was settled
     begins = group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN)
     if begins or (group.state == GroupState.PREPARING and cause in LEAVE_CAUSES):
-        _begin_by(observer, group, _cause_of(group, member, at, cause, reason, doubts, by))
+        _begin_by(facts, group, _cause_of(group, member, at, cause, reason, doubts, by))
     if not with_others:
-        watch_deserted(observer, group, at)
+        watch_deserted(facts, group, at)
 
 
 def _cause_of(
@@ -74,22 +74,22 @@ def _cause_of(
     return why
 
 
-def _begin_by(observer: Facts, group: Group, why: Cause) -> None:
+def _begin_by(facts: Facts, group: Group, why: Cause) -> None:
     """An end begins a rebalance, or explains the one that is under way."""
     if group.state == GroupState.PREPARING:
         _may_explain(group, why)
     else:
-        begin(observer, group, why, NEVER, len(group.members) + 1)
+        begin(facts, group, why, NEVER, len(group.members) + 1)
 
 
-def _show_assigned(observer: Facts, group: Group, at: float) -> None:
+def _show_assigned(facts: Facts, group: Group, at: float) -> None:
     """A follower was answered with its assignment before `at`: so it was stored by then, though the line of the leader,
     who is answered in the same instant, is put behind what ends the generation."""
     synced = (one for one in group.members.values() if one.synced_generation == group.generation)
     answered = (one for one in synced if one.session_renewed_at_ms > one.returned_at_ms)  # not who has its seat again
     since = min((one.session_renewed_at_ms for one in answered), default=NEVER)
     if since >= 0 and group.rebalance is not None and not group.rebalance.left_after:
-        on_assigned(observer, group, min(since, at))
+        on_assigned(facts, group, min(since, at))
 
 
 def _may_explain(group: Group, why: Cause) -> None:
@@ -131,11 +131,11 @@ def _somebody_else_may_have_gone(group: Group, at: float) -> bool:
 
 
 def begin(
-    observer: Facts, group: Group, cause: Cause | None, rebalance_notified_at_ms: float, members_before: int
+    facts: Facts, group: Group, cause: Cause | None, rebalance_notified_at_ms: float, members_before: int
 ) -> None:
     """The group prepares a rebalance, by a known cause or by one that will be known later."""
     remember(group)
-    take_back(observer, group)
+    take_back(facts, group)
     group.rebalance = Rebalance(
         generation_before=max(group.generation, 0),
         started_at_ms=cause.at if cause is not None else NEVER,
@@ -147,69 +147,69 @@ def begin(
     if cause is not None:
         group.rebalance.told_start = cause.at
         group.rebalance.told_from = group.told_state
-        watch_join_timer(observer, group, group.rebalance)
-        observer.move(group, cause.at, GroupState.PREPARING, cause.trigger, cause.doubts, cause.by)
+        watch_join_timer(facts, group, group.rebalance)
+        facts.set_state(group, cause.at, GroupState.PREPARING, cause.trigger, cause.doubts, cause.by)
     else:
         group.state = GroupState.PREPARING
-        observer.samples.note(group.group_id)
+        facts.samples.note(group.group_id)
     for member in group.members.values():
         member.rebalance_notified_at_ms = NEVER
 
 
-def explain(observer: Facts, group: Group, current: Rebalance, why: Cause) -> None:
+def explain(facts: Facts, group: Group, current: Rebalance, why: Cause) -> None:
     """It is known now what began a rebalance that answers had shown to be under way."""
     current.cause, current.started_at_ms, current.told_start = why, why.at, why.at
     current.told_from = group.told_state
-    watch_join_timer(observer, group, current)
-    observer.move(group, why.at, GroupState.PREPARING, why.trigger, why.doubts, why.by)
+    watch_join_timer(facts, group, current)
+    facts.set_state(group, why.at, GroupState.PREPARING, why.trigger, why.doubts, why.by)
 
 
-def settle(observer: Facts, group: Group, current: Rebalance) -> None:
+def settle(facts: Facts, group: Group, current: Rebalance) -> None:
     """All answers of the join burst are in (or a late one came): who is in, who was dropped, what came first."""
     first_time = not current.settled
     current.settled = True
     if first_time and _was_none(current):
-        _undo(observer, group, current)
+        _undo(facts, group, current)
         return
     if first_time:
-        _correct_replaced(observer, group, current)
+        _correct_replaced(facts, group, current)
     taken = seats.taken_since(current)
     joins = {join.member_id: join for join in current.joins}
-    gone = _missing_from_the_list(observer, group, current, taken)
+    gone = _missing_from_the_list(facts, group, current, taken)
     missing = Missing(group, current)
-    dropped = [how_dropped(observer, group, current, missing, member) for member in gone]
+    dropped = [how_dropped(facts, group, current, missing, member) for member in gone]
     began_at_ms = current.started_at_ms
-    causes.choose(observer, group, current, dropped)
+    causes.choose(facts, group, current, dropped)
     current.caused_by = follows_from(group, current)
     if first_time:
-        _correct_unsynced(observer, group, current)
-        _tell_phases(observer, group, current, joins)
+        _correct_unsynced(facts, group, current)
+        _tell_phases(facts, group, current, joins)
     elif current.started_at_ms < began_at_ms and current.cause is not None:
-        observer.correct(group, current, current.cause.doubts)
+        facts.correct(group, current, current.cause.doubts)
     last = max([*(join.handled_at_ms for join in current.joins), *(one.at for one in dropped)], default=NEVER)
     for member, at, by, cause, doubts in dropped:
         group.said.ends.pop(member.member_id, None)
-        lives.end(observer, group, member, at, cause, "", doubts, by)
+        lives.end(facts, group, member, at, cause, "", doubts, by)
         if not stands(doubts):
             lives.rival(group, member.member_id)
         if cause == "rebalance_timeout" or (cause == "session_expired" and stands(doubts)):
             # The join phase is over with the end of the last one that it waits for, which may be late.
             _note_removed(current, member, current.joined_at_ms if at >= last else at)
     if first_time:
-        _score(observer, group, current)
-        _confirm(observer, group, current)
+        _score(facts, group, current)
+        _confirm(facts, group, current)
         current.sync_within_ms = longest_ms(group)
-        watch_sync_timer(observer, group)
+        watch_sync_timer(facts, group)
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
-    seats.hand_over(observer, group, current, taken)
+    seats.hand_over(facts, group, current, taken)
     if first_time:
         current.blocked = pending.blocked(group, current)
-    emit(observer, group, current)
+    emit(facts, group, current)
     for left in current.left_after:
         again = group.members.get(left.member_id)
         if again is not None:
-            end_member(observer, group, again, left.left_at_ms, left.cause, left.reason, left.doubts, left.by)
+            end_member(facts, group, again, left.left_at_ms, left.cause, left.reason, left.doubts, left.by)
     current.left_after.clear()
 
 
@@ -221,7 +221,7 @@ def _note_removed(current: Rebalance, member: Member, at: float) -> None:
         current.removed.append(Waited(member.member_id, member.client_id, waited_ms))
 
 
-def note_removed(observer: Facts, group: Group, member: Member, at: float) -> None:
+def note_removed(facts: Facts, group: Group, member: Member, at: float) -> None:
     """A member that was missing when the join phase ended at `at` had not joined in time, which was not known when its
     row was written."""
     current = group.rebalance
@@ -229,11 +229,11 @@ def note_removed(observer: Facts, group: Group, member: Member, at: float) -> No
         return
     if all(one.member_id != member.member_id for one in current.removed):
         _note_removed(current, member, at)
-        emit(observer, group, current)
+        emit(facts, group, current)
 
 
 def _missing_from_the_list(
-    observer: Facts, group: Group, current: Rebalance, taken: list[tuple[str, Join]]
+    facts: Facts, group: Group, current: Rebalance, taken: list[tuple[str, Join]]
 ) -> list[Member]:
     """Members that the leader was not told of, who are none any more; whoever it was told of is one. Without the list
     it is not known who is. `taken`: who came since."""
@@ -243,7 +243,7 @@ def _missing_from_the_list(
         return []
     for member_id, instance_id in current.listed.items():
         if member_id not in group.members:
-            _add_listed(observer, group, member_id, instance_id, current.joined_at_ms)
+            _add_listed(facts, group, member_id, instance_id, current.joined_at_ms)
     group.membership_complete = True
     known = {*current.listed, *(join.member_id for _, join in taken)}
     return [member for member in group.members.values() if member.member_id not in known]
@@ -258,7 +258,7 @@ def _doubt_who_was_not_answered(group: Group, current: Rebalance) -> None:
             member.doubtful_at_ms = member.session_renewed_at_ms
 
 
-def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None:
+def _correct_unsynced(facts: Facts, group: Group, current: Rebalance) -> None:
     """The rebalance began before the time for SyncGroup of the generation before was over, which nobody could see then:
     who was said to have gone by that went later."""
     over_at = current.sync_over_at_ms
@@ -271,13 +271,11 @@ def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None
         ran_out_at = member.session_renewed_at_ms + member.session_ms
         taken_at = _taken_at(current, member)
         if member.session_renewed_at_ms >= 0 and ran_out_at <= (current.joined_at_ms if taken_at < 0 else taken_at):
-            lives.correct(
-                observer, group, over, ran_out_at, "session_expired", Doubt.BY_ELIMINATION, current.joined_at_ms
-            )
+            lives.correct(facts, group, over, ran_out_at, "session_expired", Doubt.BY_ELIMINATION, current.joined_at_ms)
         elif taken_at >= 0:
-            lives.correct(observer, group, over, taken_at, "static_replaced", Doubt.BY_ELIMINATION)
+            lives.correct(facts, group, over, taken_at, "static_replaced", Doubt.BY_ELIMINATION)
         else:
-            lives.correct(observer, group, over, current.joined_at_ms, "rebalance_timeout", Doubt.BY_ELIMINATION)
+            lives.correct(facts, group, over, current.joined_at_ms, "rebalance_timeout", Doubt.BY_ELIMINATION)
 
 
 def _taken_at(current: Rebalance, member: Member) -> float:
@@ -286,7 +284,7 @@ def _taken_at(current: Rebalance, member: Member) -> float:
     return min((join.handled_at_ms for join in takers), default=NEVER)
 
 
-def _correct_replaced(observer: Facts, group: Group, current: Rebalance) -> None:
+def _correct_replaced(facts: Facts, group: Group, current: Rebalance) -> None:
     """A process took the place of a static member that had let the time for SyncGroup pass: if nothing began this
     rebalance before, the coordinator had removed that member, and the process was somebody new. So it was if something
     did, and the session of that member was over."""
@@ -310,20 +308,18 @@ def _correct_replaced(observer: Facts, group: Group, current: Rebalance) -> None
             continue
         ran_out_at = over.member.session_renewed_at_ms + over.member.session_ms
         if began >= over_at - TWO_STAMPS_MS:
-            lives.correct(observer, group, over, over_at, "sync_timeout", Doubt.BY_ELIMINATION, began)
+            lives.correct(facts, group, over, over_at, "sync_timeout", Doubt.BY_ELIMINATION, began)
             join.replaces = ""
         elif (
             certainty_of(over.doubts) == "provisional"
             and over.member.session_renewed_at_ms >= 0
             and ran_out_at <= join.handled_at_ms - TWO_STAMPS_MS
         ):
-            lives.correct(
-                observer, group, over, ran_out_at, "session_expired", Doubt.BY_ELIMINATION, join.handled_at_ms
-            )
+            lives.correct(facts, group, over, ran_out_at, "session_expired", Doubt.BY_ELIMINATION, join.handled_at_ms)
             join.replaces = ""
 
 
-def _score(observer: Facts, group: Group, current: Rebalance) -> None:
+def _score(facts: Facts, group: Group, current: Rebalance) -> None:
     """Who is in the new generation was renewed with it, whatever was foretold; without a list it is known of nobody who
     was not answered."""
     for member in group.members.values():
@@ -333,7 +329,7 @@ def _score(observer: Facts, group: Group, current: Rebalance) -> None:
             and not member.overdue
         ):
             outcome = "averted" if current.listed is not None else "unknown"
-            observer.close_prediction(group, member, "session", outcome, current.joined_at_ms)
+            facts.close_prediction(group, member, "session", outcome, current.joined_at_ms)
 
 
 def _was_none(current: Rebalance) -> bool:
@@ -351,11 +347,11 @@ def _was_none(current: Rebalance) -> bool:
     )
 
 
-def _undo(observer: Facts, group: Group, current: Rebalance) -> None:
+def _undo(facts: Facts, group: Group, current: Rebalance) -> None:
     """There was no rebalance: the group is Stable in the generation that was answered."""
     group.rebalance = None
     if current.joining:
-        withdraw(observer, group, current)
+        withdraw(facts, group, current)
     group.membership_complete = False
     group.stored = None
     for member in group.members.values():
@@ -368,46 +364,46 @@ def _undo(observer: Facts, group: Group, current: Rebalance) -> None:
         member.session_renewed_at_ms = member.doubtful_at_ms = (
             join.handled_at_ms
         )  # it runs on the timeout of whom it replaced
-        observer.emit_transition(
+        facts.emit_transition(
             group, join.handled_at_ms, join.member_id, "Absent", "Member", "static_replaced", Doubt.SEEN_LATER
         )
-        observer.emit_member(group, member, join.handled_at_ms, Doubt.SEEN_LATER)
-        observer.watch(group, member)
-    observer.move(group, current.joined_at_ms, GroupState.STABLE, "generation seen", Doubt.SEEN_LATER)
+        facts.emit_member(group, member, join.handled_at_ms, Doubt.SEEN_LATER)
+        facts.watch(group, member)
+    facts.set_state(group, current.joined_at_ms, GroupState.STABLE, "generation seen", Doubt.SEEN_LATER)
     group.steady_at_ms = current.joined_at_ms
 
 
-def note_left_after(observer: Facts, current: Rebalance | None, over: Ended) -> None:
+def note_left_after(facts: Facts, current: Rebalance | None, over: Ended) -> None:
     """Somebody who asked to leave in the instant in which the join phase ended is in the new generation all the same:
     it left right after, and the order of the two was lost in the stamps. Who ended otherwise was ended wrongly."""
-    since = current.joined_at_ms - observer.settings.burst_ms if current is not None else inf
+    since = current.joined_at_ms - facts.settings.burst_ms if current is not None else inf
     if current is None or over.cause not in LEAVE_CAUSES or over.ended_at_ms < since:
-        observer.divergences += 1
+        facts.divergences += 1
         return
     at = max(over.ended_at_ms, current.joined_at_ms)
     current.left_after.append(Left(over.member.member_id, at, over.cause, over.reason, over.doubts, over.by))
 
 
-def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str, joined_at_ms: float) -> None:
+def _add_listed(facts: Facts, group: Group, member_id: str, instance_id: str, joined_at_ms: float) -> None:
     """A member that the leader was told of and that we have not seen: it is one, since when is not known."""
     over = group.ended.get(member_id)
     if over is not None:
-        note_left_after(observer, group.rebalance, over)
-        lives.reinstate(observer, group, over, joined_at_ms)
+        note_left_after(facts, group.rebalance, over)
+        lives.reinstate(facts, group, over, joined_at_ms)
         return
     member = Member(member_id, joined_at_ms, instance_id=instance_id, session_renewed_at_ms=joined_at_ms)
     group.members[member_id] = member
     if instance_id:
         group.instances[instance_id] = member_id
-    observer.emit_member(group, member, joined_at_ms, Doubt.THERE_BEFORE)
-    observer.emit_transition(group, joined_at_ms, member_id, "Absent", "Member", "listed", Doubt.THERE_BEFORE)
+    facts.emit_member(group, member, joined_at_ms, Doubt.THERE_BEFORE)
+    facts.emit_transition(group, joined_at_ms, member_id, "Absent", "Member", "listed", Doubt.THERE_BEFORE)
 
 
-def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[str, Join]) -> None:
+def _tell_phases(facts: Facts, group: Group, current: Rebalance, joins: dict[str, Join]) -> None:
     """Write the transitions of the join phase in their order: prepared, members added, completed."""
     doubts = current.cause.doubts if current.cause is not None else Doubt.NOT_SEEN
     if group.told_state != GroupState.PREPARING:
-        observer.move(
+        facts.set_state(
             group,
             current.started_at_ms,
             GroupState.PREPARING,
@@ -415,19 +411,17 @@ def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[
             doubts,
             current.cause.by if current.cause else None,
         )
-    elif current.cause is not None and 0 <= current.started_at_ms < current.told_start - observer.settings.tolerance_ms:
+    elif current.cause is not None and 0 <= current.started_at_ms < current.told_start - facts.settings.tolerance_ms:
         # It was told by what showed it first; what began it lies before and is known only now.
-        observer.correct(group, current, doubts)
+        facts.correct(group, current, doubts)
     new = [one for one in joins.values() if (one.is_new or one.first_seen) and one.member_id in group.members]
     for join in sorted(new, key=lambda item: (item.handled_at_ms, item.member_id)):
         cause, of_join = _came_as(join)
         at, by = join.came
-        observer.emit_transition(group, at, join.member_id, "Absent", "Member", cause, of_join, by)
+        facts.emit_transition(group, at, join.member_id, "Absent", "Member", cause, of_join, by)
         of_life: Doubts = of_join if join.since < 0 else Doubt.SEEN_LATER
-        observer.emit_member(
-            group, group.members[join.member_id], join.handled_at_ms if join.since >= 0 else at, of_life
-        )
-    observer.move(group, current.joined_at_ms, GroupState.COMPLETING, "join phase completed", SURE)
+        facts.emit_member(group, group.members[join.member_id], join.handled_at_ms if join.since >= 0 else at, of_life)
+    facts.set_state(group, current.joined_at_ms, GroupState.COMPLETING, "join phase completed", SURE)
 
 
 def _came_as(join: Join) -> tuple[str, Doubts]:
@@ -437,19 +431,19 @@ def _came_as(join: Join) -> tuple[str, Doubts]:
     return ("first seen", Doubt.THERE_BEFORE) if join.first_seen else ("member_joined", SURE)
 
 
-def _confirm(observer: Facts, group: Group, current: Rebalance) -> None:
+def _confirm(facts: Facts, group: Group, current: Rebalance) -> None:
     """Evictions inferred from silence are confirmed by the list of the new generation, where they are missing."""
     if current.listed is None:
         return
     began = current.cause.member_id if current.cause is not None and current.cause.trigger == "sync_timeout" else ""
     for over in group.ended.values():
-        lives.confirm(observer, group, over, current.joined_at_ms)
+        lives.confirm(facts, group, over, current.joined_at_ms)
         # Its session may have ended before, or that of somebody else have begun the rebalance before its time was over.
         tied = 0 <= over.member.deadline <= over.ended_at_ms + LATE_MS or _ended_beside(group, over)
         by_silence = over.cause == "sync_timeout" and certainty_of(over.doubts) == "provisional"
         if by_silence and over.member.member_id == began and not tied:
             over.doubts = Doubt.SEEN_LATER
-            observer.emit_member(group, over.member, over.ended_at_ms, Doubt.SEEN_LATER, over)
+            facts.emit_member(group, over.member, over.ended_at_ms, Doubt.SEEN_LATER, over)
 
 
 def _ended_beside(group: Group, over: Ended) -> bool:
@@ -457,7 +451,7 @@ def _ended_beside(group: Group, over: Ended) -> bool:
     return any(abs(one.ended_at_ms - over.ended_at_ms) <= LATE_MS for one in others)
 
 
-def on_assigned(observer: Facts, group: Group, at: float, since: float | None = None) -> None:
+def on_assigned(facts: Facts, group: Group, at: float, since: float | None = None) -> None:
     """The leader's SyncGroup is answered: the assignment is stored and handed out, the group is Stable. It was received
     before that by what the append took: some 5 ms on a Java coordinator, which gathers records before it writes.
     `since`: the earliest that it was, where the broker was slow."""
@@ -466,11 +460,11 @@ def on_assigned(observer: Facts, group: Group, at: float, since: float | None = 
         begun_at_ms, by = max(since, current.joined_at_ms), at
     if current is not None:
         if not current.settled:
-            settle(observer, group, current)
+            settle(facts, group, current)
         current.assigned_at_ms, current.assigned_by = begun_at_ms, by
         current.partitions_stopped_ms = partitions_stopped_ms(group, current)
-        emit(observer, group, current)
-    observer.move(group, begun_at_ms, GroupState.STABLE, "assignment stored", SURE, by)
+        emit(facts, group, current)
+    facts.set_state(group, begun_at_ms, GroupState.STABLE, "assignment stored", SURE, by)
     group.stable_at_ms = at
     group.steady_at_ms = at
     loads.note(group)

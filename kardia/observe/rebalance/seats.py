@@ -32,7 +32,7 @@ def taken_since(current: Rebalance) -> list[tuple[str, Join]]:
     return taken
 
 
-def hand_over(observer: Facts, group: Group, current: Rebalance, taken: list[tuple[str, Join]]) -> None:
+def hand_over(facts: Facts, group: Group, current: Rebalance, taken: list[tuple[str, Join]]) -> None:
     """Who held the seat has ended, who took it is a member; its session runs on the time-out stored before."""
     replaced = {old_id for old_id, _ in taken}
     for old_id, join in taken:
@@ -48,14 +48,14 @@ def hand_over(observer: Facts, group: Group, current: Rebalance, taken: list[tup
         if group.leader == old_id:
             group.leader = join.member_id
         if old is not None:
-            lives.end(observer, group, old, at, "static_replaced", "", doubts)
+            lives.end(facts, group, old, at, "static_replaced", "", doubts)
         if member is None:
             continue  # replaced by another process of this burst
         if old is not None and old.session_ms >= 0 and member.session_renewed_at_ms <= at:
             member.session_renewed_at_ms = at + old.session_ms - member.session_ms
         group.instances[join.instance_id] = join.member_id
         member.joined_at_ms = at
-        observer.emit_transition(group, at, join.member_id, "Absent", "Member", "static_replaced", SURE)
+        facts.emit_transition(group, at, join.member_id, "Absent", "Member", "static_replaced", SURE)
         if join.member_id not in replaced:
-            observer.emit_member(group, member, at, doubts)
-            observer.watch(group, member)
+            facts.emit_member(group, member, at, doubts)
+            facts.watch(group, member)

@@ -23,24 +23,20 @@ from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
 from kardia.tolerances import GRACE_MS, LATE_MS, TWO_STAMPS_MS
 
 
-def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> None:
+def on_told(facts: Facts, group: Group, member: Member | None, at: float) -> None:
     """An answer 27, or another sign: a rebalance is under way, and began before it. `member`: who is told."""
     current = group.rebalance
     if group.state == GroupState.PREPARING and current is not None:
         _told_of_the_present(group, current, at)
         return
-    if (
-        current is not None
-        and current.joined_at_ms >= 0
-        and at <= current.joined_at_ms + observer.settings.tolerance_ms
-    ):
+    if current is not None and current.joined_at_ms >= 0 and at <= current.joined_at_ms + facts.settings.tolerance_ms:
         return  # logged a little out of order: it belongs to the join phase that just ended
     if group.state == GroupState.COMPLETING and current is not None and not current.settled:
-        settle(observer, group, current)
+        settle(facts, group, current)
         if group.rebalance is not current and group.rebalance is not None:
             group.rebalance.rebalance_notified_at_ms = at
             return  # somebody left right after the join phase, and began this one
-    _begin_as_told(observer, group, member, at)
+    _begin_as_told(facts, group, member, at)
     if group.rebalance is not None and group.rebalance.rebalance_notified_at_ms < 0:
         group.rebalance.rebalance_notified_at_ms = at
 
@@ -53,7 +49,7 @@ def _told_of_the_present(group: Group, current: Rebalance, at: float) -> None:
             current.cause.doubts, current.cause.by = _doubts_of_an_old_id(group), at
 
 
-def _begin_as_told(observer: Facts, group: Group, member: Member | None, at: float) -> None:
+def _begin_as_told(facts: Facts, group: Group, member: Member | None, at: float) -> None:
     """A rebalance that was not seen to begin did so before `at`: by whom, as far as silence shows it."""
     since = group.steady_at_ms - LATE_MS
     silent = [
@@ -66,21 +62,21 @@ def _begin_as_told(observer: Facts, group: Group, member: Member | None, at: flo
     if group.state == GroupState.COMPLETING and (silent or let_sync_pass):
         # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
         group.unsynced_at_ms = sync_over_at if let_sync_pass else NEVER
-        begin(observer, group, None, at, len(group.members))
-        observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
+        begin(facts, group, None, at, len(group.members))
+        facts.schedule(group, at + facts.settings.burst_ms, "silent", "")
     elif silent and _went_by_session(group, first := _first(silent)):
-        _end_the_silent(observer, group, first, at)
+        _end_the_silent(facts, group, first, at)
     elif let_sync_pass and not group.pending and not _has_returned(group, sync_over_at):  # else they may wait, unseen
-        _end_the_unsynced(observer, group, member, sync_over_at, at)
+        _end_the_unsynced(facts, group, member, sync_over_at, at)
     elif (old_id := _never_synced(group)) and max(0, since) <= sync_over_at <= at:
         began_at = min(fired_from(group, sync_over_at), at)
         why = Cause(began_at, "sync_timeout", old_id, doubts=_doubts_of_an_old_id(group), by=at)
-        begin(observer, group, why, at, -1)
+        begin(facts, group, why, at, -1)
     else:
-        begin(observer, group, None, at, len(group.members))
+        begin(facts, group, None, at, len(group.members))
 
 
-def _end_the_silent(observer: Facts, group: Group, first: Member, at: float) -> None:
+def _end_the_silent(facts: Facts, group: Group, first: Member, at: float) -> None:
     """The session of a member was over by `at`, and with that the rebalance began."""
     tied = is_tied(group, first)
     doubts = deadlines.doubts_of_silence(group, first)
@@ -90,19 +86,19 @@ def _end_the_silent(observer: Facts, group: Group, first: Member, at: float) -> 
         doubts |= Doubt.MAY_WAIT_UNSEEN
     if tied:
         doubts |= Doubt.TIMERS_TIED
-    ran_out_at, known = observer.ran_out(group, first, first.session_renewed_at_ms, at)
-    end_member(observer, group, first, ran_out_at, "session_expired", "", doubts | known, at)
+    ran_out_at, known = facts.ran_out(group, first, first.session_renewed_at_ms, at)
+    end_member(facts, group, first, ran_out_at, "session_expired", "", doubts | known, at)
     if tied:
         lives.rival(group, first.member_id)
 
 
-def _end_the_unsynced(observer: Facts, group: Group, told: Member | None, sync_over_at: float, at: float) -> None:
+def _end_the_unsynced(facts: Facts, group: Group, told: Member | None, sync_over_at: float, at: float) -> None:
     """The time for SyncGroup was over by `at`, and with that the rebalance began. Provisional, because somebody may
     have joined before that, unseen, and ended the wait. `told`: a member that is one still."""
     for one in unsynced(group):
         if one is not told:
             ended_at_ms = min(fired_from(group, sync_over_at), at)
-            end_member(observer, group, one, ended_at_ms, "sync_timeout", "", Doubt.BEGIN_UNSEEN, at)
+            end_member(facts, group, one, ended_at_ms, "sync_timeout", "", Doubt.BEGIN_UNSEEN, at)
 
 
 def _has_returned(group: Group, by: float) -> bool:
@@ -127,16 +123,16 @@ def _first(silent: list[Member]) -> Member:
     return min(silent, key=lambda other: (other.deadline, other.member_id))
 
 
-def note_never_synced(observer: Facts, group: Group, old: Member) -> None:
+def note_never_synced(facts: Facts, group: Group, old: Member) -> None:
     """A static member took its place again before its old id had synced: when the time for SyncGroup is over, the
     coordinator begins a rebalance because of that id."""
     current = group.rebalance
     if current is not None and current.settled and old.synced_generation != group.generation:
         current.never_synced = old.member_id
-        watch_sync_timer(observer, group)
+        watch_sync_timer(facts, group)
 
 
-def begin_untold(observer: Facts, group: Group, at: float, now: float) -> None:
+def begin_untold(facts: Facts, group: Group, at: float, now: float) -> None:
     """The time for SyncGroup was over at `at`, and an old id had sent none: the coordinator began a rebalance that
     nobody was told of so far. Provisional, because somebody may have begun one unseen before. Where members are
     answered as in a Stable group still, the timer is late, and is looked at again a moment later."""
@@ -145,10 +141,10 @@ def begin_untold(observer: Facts, group: Group, at: float, now: float) -> None:
         return
     if group.steady_at_ms > at and now < group.steady_at_ms + GRACE_MS:
         again_at = group.steady_at_ms + GRACE_MS
-        observer.schedule(group, again_at, "unsynced", str(group.generation))
+        facts.schedule(group, again_at, "unsynced", str(group.generation))
         return
     why = Cause(fired_from(group, at), "sync_timeout", current.never_synced, doubts=Doubt.BEGIN_UNSEEN)
-    begin(observer, group, why, NEVER, -1)
+    begin(facts, group, why, NEVER, -1)
 
 
 def _is_of_an_old_id(group: Group, cause: Cause) -> bool:
@@ -163,35 +159,35 @@ def _doubts_of_an_old_id(group: Group) -> Doubts:
     return Doubt.STAMPS_TIED if unsynced(group) else Doubt.SILENCE
 
 
-def on_pending_left(observer: Facts, group: Group, member_id: str, event: Event, at: float) -> None:
+def on_pending_left(facts: Facts, group: Group, member_id: str, event: Event, at: float) -> None:
     """An id that was never used left. The Java coordinator rebalances for it as for a member."""
     if group.state in (GroupState.STABLE, GroupState.COMPLETING):
         cause = Cause(at, "member_left", member_id, event.client_id, "", "its id was never used", Doubt.BY_RULE)
-        begin(observer, group, cause, NEVER, len(group.members))
+        begin(facts, group, cause, NEVER, len(group.members))
 
 
-def on_contradicted(observer: Facts, group: Group, at: float) -> None:
+def on_contradicted(facts: Facts, group: Group, at: float) -> None:
     """A heartbeat of the old generation is answered 0 although a rebalance was thought to be under way."""
     current = group.rebalance
-    tolerance = observer.settings.tolerance_ms
+    tolerance = facts.settings.tolerance_ms
     if current is None or at <= max(current.started_at_ms, current.rebalance_notified_at_ms) + tolerance:
         return
     cause = current.cause
     if cause is not None and cause.trigger in causes.BY_LEAVE and cause.by is not None and at <= cause.by + tolerance:
         return  # it was begun while the request was handled, and maybe after this
-    observer.divergences += 1
+    facts.divergences += 1
     over = group.ended.get(cause.member_id) if cause is not None else None
     by_silence = over is not None and over.doubts != SURE and over.cause != "unknown"  # that was an answer
-    drop(observer, group)
+    drop(facts, group)
     # One that was started again answers so while it still loads, whoever asks.
-    doubted = observer.is_doubted(group.broker, max(current.started_at_ms, current.rebalance_notified_at_ms), at)
+    doubted = facts.is_doubted(group.broker, max(current.started_at_ms, current.rebalance_notified_at_ms), at)
     doubts: Doubts = Doubt.RESTART_UNJUDGED if doubted else Doubt.SEEN_LATER
-    observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", doubts)
+    facts.set_state(group, at, GroupState.STABLE, "no rebalance: answered as stable", doubts)
     group.steady_at_ms = at
     if over is None or not by_silence:
         return
     if over.member.renewed_unseen:
         # It was taken for a member again once before, and not heard of since: it was none, and went at some time.
-        lives.correct(observer, group, over, over.ended_at_ms, "unknown", Doubt.NOT_SEEN)
+        lives.correct(facts, group, over, over.ended_at_ms, "unknown", Doubt.NOT_SEEN)
     else:
-        lives.reinstate(observer, group, over, at, doubts=doubts)
+        lives.reinstate(facts, group, over, at, doubts=doubts)

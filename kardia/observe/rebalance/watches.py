@@ -12,18 +12,18 @@ from kardia.observe.state.group import NEVER, Group, Member, Rebalance
 from kardia.tolerances import GRACE_MS
 
 
-def in_burst(observer: Facts, group: Group, at: float) -> bool:
+def in_burst(facts: Facts, group: Group, at: float) -> bool:
     """Whether the answers of a join burst may still be coming in."""
     current = group.rebalance
     return (
         current is not None
         and not current.settled
         and current.joined_at_ms >= 0
-        and at < current.joined_at_ms + observer.settings.burst_ms  # at that instant its timer has fired already
+        and at < current.joined_at_ms + facts.settings.burst_ms  # at that instant its timer has fired already
     )
 
 
-def watch_deserted(observer: Facts, group: Group, at: float) -> None:
+def watch_deserted(facts: Facts, group: Group, at: float) -> None:
     """Look again a moment after the last member ended or was due: if anybody waits in a JoinGroup, it is answered now,
     because nobody is left to wait for. No answer shows that nobody waits, and that the group is Empty since."""
     if not is_deserted(group, NEVER):
@@ -33,31 +33,31 @@ def watch_deserted(observer: Facts, group: Group, at: float) -> None:
     last_at = max([at, *latest, *ended])
     if is_deserted(group, last_at):  # whoever is handed an id after that comes to an Empty group
         group.deserted_at_ms = last_at
-        group.deserted_by = observer.evidence_text()
-        observer.schedule(group, last_at + GRACE_MS, "deserted", str(group.generation))
+        group.deserted_by = facts.evidence_text()
+        facts.schedule(group, last_at + GRACE_MS, "deserted", str(group.generation))
 
 
-def watch_overdue(observer: Facts, group: Group, member: Member) -> None:
+def watch_overdue(facts: Facts, group: Group, member: Member) -> None:
     """Look again when a JoinGroup in which an overdue member of a Stable group may wait would have been answered."""
     if group.state == GroupState.STABLE and longest_ms(group) > 0:
         due = member.deadline + longest_unseen_ms(group) + GRACE_MS
-        observer.schedule(group, due, "overdue", member.member_id)
+        facts.schedule(group, due, "overdue", member.member_id)
 
 
-def watch_sync_timer(observer: Facts, group: Group) -> None:
+def watch_sync_timer(facts: Facts, group: Group) -> None:
     """Look again when the time for SyncGroup was over, where a single member may let it pass, and when a JoinGroup in
     which somebody may have waited unseen, since before that, would have been answered. Where an old id has not synced,
     nobody has to be waited for: the coordinator begins a rebalance then."""
     at, current = sync_deadline(group), group.rebalance
     if at >= 0 and current is not None and current.never_synced:
-        observer.schedule(group, at + GRACE_MS, "unsynced", str(group.generation))
+        facts.schedule(group, at + GRACE_MS, "unsynced", str(group.generation))
     elif at >= 0 and len(group.members) == 1:
-        observer.schedule(group, at + longest_unseen_ms(group) + GRACE_MS, "unsynced", str(group.generation))
+        facts.schedule(group, at + longest_unseen_ms(group) + GRACE_MS, "unsynced", str(group.generation))
 
 
-def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
+def watch_join_timer(facts: Facts, group: Group, current: Rebalance) -> None:
     """Look again when the rebalance timeout is over: JoinGroups that wait are answered then; no answer shows that none
     waited."""
     if current.started_at_ms >= 0 and longest_ms(group) > 0:
         due = current.started_at_ms + longest_unseen_ms(group) + GRACE_MS
-        observer.schedule(group, due, "drop", str(current.generation_before))
+        facts.schedule(group, due, "drop", str(current.generation_before))

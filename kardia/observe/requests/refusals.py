@@ -25,7 +25,7 @@ _BY_JOIN = frozenset({"member_joined", "metadata_changed", "leader_rejoined", "s
 """Triggers that are a JoinGroup."""
 
 
-def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
+def on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     """What a refused JoinGroup shows beside the refusal itself."""
     error = event.error_code
     if error == ErrorCode.GROUP_MAX_SIZE_REACHED:
@@ -34,32 +34,32 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
             group.rejected_at_ms = max(group.rejected_at_ms, at)
         member = group.members.get(event.member_id)
         if member is not None:
-            lives.end(observer, group, member, at, "rejected", "", SURE)
+            lives.end(facts, group, member, at, "rejected", "", SURE)
         return
     left = group.left_pending.get(event.member_id)
     waited_ms = at - event.handled_at_ms
-    if left is not None and abs(left.left_at_ms - at) <= observer.settings.burst_ms and waited_ms > 4 * TWO_STAMPS_MS:
+    if left is not None and abs(left.left_at_ms - at) <= facts.settings.burst_ms and waited_ms > 4 * TWO_STAMPS_MS:
         del group.left_pending[event.member_id]
-        note_waiting(observer, group, event, at)
-        _note_life(observer, group, event, at, left.cause, left.reason, left.doubts)
+        note_waiting(facts, group, event, at)
+        _note_life(facts, group, event, at, left.cause, left.reason, left.doubts)
         return
     # A first JoinGroup is told 82 only if it was let in, and another process took the place that it waited in.
     let_in = error == ErrorCode.FENCED_INSTANCE_ID and not event.member_id
     let_in = let_in and bool((event.detail or {}).get("assigned_member_id"))
-    at_least_ms = AT_ONCE_MS if observer.coordinator is Coordinator.SCALA else WAITED_MS
+    at_least_ms = AT_ONCE_MS if facts.coordinator is Coordinator.SCALA else WAITED_MS
     told_late = error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID) and waited_ms >= at_least_ms
     if let_in or told_late:
-        note_waiting(observer, group, event, at)
+        note_waiting(facts, group, event, at)
         if error == ErrorCode.UNKNOWN_MEMBER_ID:
-            _note_new(observer, group, event, at)
-            _note_removed_seat(observer, group, event)
+            _note_new(facts, group, event, at)
+            _note_removed_seat(facts, group, event)
 
 
-def note_waiting(observer: Facts, group: Group, event: Event, at: float) -> None:
+def note_waiting(facts: Facts, group: Group, event: Event, at: float) -> None:
     """A rebalance was under way since this JoinGroup was handled, at the latest; it is one that may have begun it."""
     member = group.members.get(event.member_id)
     if group.state != GroupState.PREPARING:
-        signs.on_told(observer, group, member, at)
+        signs.on_told(facts, group, member, at)
     current = group.rebalance
     if current is None or current.settled:
         return
@@ -115,43 +115,43 @@ def _said_to_end_later(group: Group, event: Event) -> str:
     return over.member.member_id if over.ended_at_ms > event.handled_at_ms + TWO_STAMPS_MS else ""
 
 
-def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:
+def _note_new(facts: Facts, group: Group, event: Event, at: float) -> None:
     """Somebody new waited for as long as a new member may: it was one from its JoinGroup to its refusal."""
     member_id, waited_ms = event.member_id, at - event.handled_at_ms
     if not member_id or member_id in group.members or member_id in group.ended:
         return
-    if not -observer.settings.tolerance_ms <= waited_ms - NEW_MEMBER_JOIN_TIMEOUT_MS <= LATE_MS:
+    if not -facts.settings.tolerance_ms <= waited_ms - NEW_MEMBER_JOIN_TIMEOUT_MS <= LATE_MS:
         return
-    _note_life(observer, group, event, at, "join_timeout", "", SURE)
+    _note_life(facts, group, event, at, "join_timeout", "", SURE)
 
 
-def _note_removed_seat(observer: Facts, group: Group, event: Event) -> None:
+def _note_removed_seat(facts: Facts, group: Group, event: Event) -> None:
     """A static process was let in without an id, and its seat was given up by somebody else while it waited: who had
     the seat before had been replaced by it. The id that it was given stands in no answer."""
     if event.member_id or not event.group_instance_id:
         return
     holder = group.members.get(group.instances.get(event.group_instance_id, ""))
     if holder is not None:  # the line of the LeaveGroup that gave the seat up is still to come
-        end_the_seated(observer, group, holder, event.handled_at_ms)
+        end_the_seated(facts, group, holder, event.handled_at_ms)
         return
     over = group.last_in_seat(event.group_instance_id)
     if over is not None and over.cause in LEAVE_CAUSES and over.ended_at_ms >= event.handled_at_ms:
-        lives.correct(observer, group, over, event.handled_at_ms, "static_replaced", Doubt.BY_RULE)
+        lives.correct(facts, group, over, event.handled_at_ms, "static_replaced", Doubt.BY_RULE)
 
 
-def _note_life(observer: Facts, group: Group, event: Event, at: float, cause: str, reason: str, doubts: Doubts) -> None:
+def _note_life(facts: Facts, group: Group, event: Event, at: float, cause: str, reason: str, doubts: Doubts) -> None:
     """Somebody new was a member from its JoinGroup to its refusal."""
     member_id, detail = event.member_id, event.detail or {}
     pending.used(group, member_id, event)
     member = Member(member_id, event.handled_at_ms, instance_id=event.group_instance_id, seen_joining=True)
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
-    identify(observer, group, member, event, str(detail.get("protocol_type", "")))
-    observer.emit_transition(group, event.handled_at_ms, member_id, "Absent", "Member", "member_joined", SURE)
-    lives.end(observer, group, member, at, cause, reason, doubts)
+    identify(facts, group, member, event, str(detail.get("protocol_type", "")))
+    facts.emit_transition(group, event.handled_at_ms, member_id, "Absent", "Member", "member_joined", SURE)
+    lives.end(facts, group, member, at, cause, reason, doubts)
 
 
-def end_the_seated(observer: Facts, group: Group, old: Member, taken_at: float) -> str:
+def end_the_seated(facts: Facts, group: Group, old: Member, taken_at: float) -> str:
     """Whose seat was taken at an instant had ended by its session before, or ends by that. Returns by what the process
     that took it became a member."""
     current = group.rebalance
@@ -162,9 +162,9 @@ def end_the_seated(observer: Facts, group: Group, old: Member, taken_at: float) 
     ran_out_at = old.over_from(armed + old.session_ms) if old.deadline >= 0 and armed >= 0 else NEVER
     if 0 <= ran_out_at <= taken_at:
         doubts |= SURE if ran_out_at < taken_at - LATE_MS else Doubt.TIMER_MAY_BE_LATE
-        lives.end(observer, group, old, ran_out_at, "session_expired", "", doubts, taken_at)
+        lives.end(facts, group, old, ran_out_at, "session_expired", "", doubts, taken_at)
         return "member_joined"
-    lives.end(observer, group, old, taken_at, "static_replaced", "", doubts)
+    lives.end(facts, group, old, taken_at, "static_replaced", "", doubts)
     return "static_replaced"
 
 

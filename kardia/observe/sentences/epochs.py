@@ -230,7 +230,7 @@ def _on_raised(facts: Facts, group: Group, event: Event, at: float) -> None:
     cause.at = at
     group.generation, group.said.bump = event.generation_id, bump
     _tell(facts, group, bump)
-    facts.move(group, at, ModernState.ASSIGNING, cause.trigger, SURE)
+    facts.set_state(group, at, ModernState.ASSIGNING, cause.trigger, SURE)
 
 
 def _on_computed(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -240,9 +240,9 @@ def _on_computed(facts: Facts, group: Group, event: Event, at: float) -> None:
         _tell(facts, group, bump)
     group.generation = max(group.generation, event.generation_id)
     if group.protocol == "share":
-        facts.move(group, at, ModernState.STABLE, "assignment", Doubt.BY_RULE)
+        facts.set_state(group, at, ModernState.STABLE, "assignment", Doubt.BY_RULE)
     else:
-        facts.move(group, at, GroupState.UNKNOWN, "assignment", Doubt.NOT_SEEN)  # who has come to it is not told
+        facts.set_state(group, at, GroupState.UNKNOWN, "assignment", Doubt.NOT_SEEN)  # who has come to it is not told
 
 
 def _tell(facts: Facts, group: Group, bump: Bump) -> None:

@@ -42,7 +42,7 @@ def note(facts: Facts, group: Group, generation: int, at: float) -> None:
     # Of the one before nothing is known but that it was over: nothing follows from it.
     group.rebalance = Rebalance(generation - 1, NEVER, joined_at_ms=since, generation_after=generation)
     if group.state != GroupState.UNKNOWN:
-        facts.move(group, since if since >= 0 else at, GroupState.UNKNOWN, NOT_READ, Doubt.NOT_SEEN, at)
+        facts.set_state(group, since if since >= 0 else at, GroupState.UNKNOWN, NOT_READ, Doubt.NOT_SEEN, at)
     group.generation = generation
     for member in group.members.values():
         _doubt(facts, group, member, at)

@@ -82,7 +82,7 @@ def lose(facts: Facts, group: Group, at: float, why: str) -> None:
     for member in group.members.values():
         member.unknown_since_at_ms = at
     if group.state != GroupState.UNKNOWN:
-        facts.move(group, at, GroupState.UNKNOWN, why, Doubt.NOT_SEEN)
+        facts.set_state(group, at, GroupState.UNKNOWN, why, Doubt.NOT_SEEN)
 
 
 def take_over(facts: Facts, group: Group, end: Event, at: float) -> None:
@@ -102,7 +102,7 @@ def take_over(facts: Facts, group: Group, end: Event, at: float) -> None:
     told = current is not None and current.row_known >= 0 and current.assigned_at_ms < 0
     if current is not None and told and current.joined_at_ms < 0 <= current.started_at_ms:
         current.unrequested = current.settled = True
-        facts.move(group, current.started_at_ms, GroupState.PREPARING, "log_ends", Doubt.SEEN_LATER)
+        facts.set_state(group, current.started_at_ms, GroupState.PREPARING, "log_ends", Doubt.SEEN_LATER)
     elif current is not None and (told or (current.joined_at_ms >= 0) != (current.assigned_at_ms >= 0)):
         lose(facts, group, at, "log_ends")
         return
@@ -172,7 +172,7 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
                 group.instances[cause.instance_id] = member.member_id
             facts.index(group, member)
             facts.emit_member(group, member, at, SURE)
-    facts.move(group, at, GroupState.PREPARING, cause.trigger, cause.doubts)
+    facts.set_state(group, at, GroupState.PREPARING, cause.trigger, cause.doubts)
     emit(facts, group, group.rebalance)
 
 
@@ -210,7 +210,7 @@ def _on_stabilized(facts: Facts, group: Group, event: Event, at: float) -> None:
     group.generation, group.membership_complete = generation, False
     _let_in(facts, group, generation)
     holes.count(facts, group, current, at)
-    facts.move(group, at, GroupState.COMPLETING, "join phase completed", SURE)
+    facts.set_state(group, at, GroupState.COMPLETING, "join phase completed", SURE)
     emit(facts, group, current)
 
 
@@ -246,7 +246,7 @@ def become_stable(facts: Facts, group: Group, current: Rebalance, at: float, dou
     """The leader's assignment is stored at `at`."""
     current.assigned_at_ms = group.stable_at_ms = at
     group.said.kept = Kept(current.generation_after, False)
-    facts.move(group, at, GroupState.STABLE, "assignment stored", doubts)
+    facts.set_state(group, at, GroupState.STABLE, "assignment stored", doubts)
 
 
 def _on_empty(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -272,7 +272,7 @@ def become_empty(
     group.membership_complete = True
     group.instances.clear()
     costs.forget_assignment(group)
-    facts.move(group, at, GroupState.EMPTY, "no members left", doubts)
+    facts.set_state(group, at, GroupState.EMPTY, "no members left", doubts)
     emit(facts, group, current)
 
 
@@ -288,7 +288,7 @@ def unseen(facts: Facts, group: Group, generation: int, at: float) -> Rebalance:
         generation - 1, began, cause, told_from=group.told_state, unrequested=True, settled=True, began_unseen=since < 0
     )
     if group.state != GroupState.UNKNOWN:
-        facts.move(group, at, GroupState.UNKNOWN, "not seen to begin", Doubt.NOT_SEEN)
+        facts.set_state(group, at, GroupState.UNKNOWN, "not seen to begin", Doubt.NOT_SEEN)
     return group.rebalance
 
 
@@ -402,7 +402,7 @@ def _on_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
     if state == group.told_state:
         facts.tell_group(group, at, state, "coordinator_loaded", doubts)
     else:
-        facts.move(group, at, state, "coordinator_loaded", doubts)
+        facts.set_state(group, at, state, "coordinator_loaded", doubts)
 
 
 def _loaded_as(group: Group, generation: int, count: int) -> tuple[str, Doubts]:

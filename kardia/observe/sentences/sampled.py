@@ -45,7 +45,7 @@ def on_sample(facts: Facts, event: Event) -> None:
         if state != group.state:
             doubts: Doubts = Doubt.NOT_SEEN if state == GroupState.UNKNOWN else Doubt.SEEN_LATER
             begin = max(since if since >= 0 else _asked(event), group.loaded_at_ms)
-            facts.move(group, begin, state, "sampled", doubts, event.logged_at_ms)
+            facts.set_state(group, begin, state, "sampled", doubts, event.logged_at_ms)
         elif was_stable and since >= 0 and was_classic and group.protocol == "classic" and _is_another(group, before):
             facts.tell_group(group, since, state, "rebalanced", Doubt.SEEN_LATER, event.logged_at_ms)
         if not group.members:

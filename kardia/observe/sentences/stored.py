@@ -60,7 +60,7 @@ def _on_empty(facts: Facts, group: Group, generation: int, at: float) -> None:
     group.rebalance, group.generation, group.said.kept = None, generation, Kept(generation, True)
     group.membership_complete = True
     # Of a new group it is written for its first JoinGroup, which may wait already.
-    facts.move(
+    facts.set_state(
         group, at, GroupState.EMPTY, "group record", Doubt.MAY_WAIT_UNSEEN if generation == 0 else Doubt.SEEN_LATER
     )
 
@@ -85,7 +85,7 @@ def _on_members(facts: Facts, group: Group, detail: dict[str, Any], generation: 
     if current is not None:
         _complete(facts, group, current, detail, at, completed=completed)
     elif group.state != GroupState.STABLE and not _prepares_already(group, generation):
-        facts.move(group, at, GroupState.STABLE, "group record", Doubt.SEEN_LATER)
+        facts.set_state(group, at, GroupState.STABLE, "group record", Doubt.SEEN_LATER)
 
 
 def _prepares_already(group: Group, generation: int) -> bool:
@@ -181,7 +181,7 @@ def _complete(
 def _restart(facts: Facts, group: Group, at: float) -> None:
     """A generation that has been is stored again: the group was deleted meanwhile, or an older record was written."""
     naming.end_others(facts, group, (), at)
-    facts.move(group, at, GroupState.DEAD, "generation restarted", Doubt.BY_ELIMINATION)
+    facts.set_state(group, at, GroupState.DEAD, "generation restarted", Doubt.BY_ELIMINATION)
     lines.lose(facts, group, at, "generation restarted")
     group.generation, group.stored = -1, None
     group.said.shown_at_ms = group.said.state_at_ms = group.said.listed_at_ms = NEVER
