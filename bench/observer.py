@@ -12,9 +12,9 @@ from bench.lines import write_log
 from bench.result import Result, Usage
 from ingest.offline import parse_range, plan
 from ingest.router import Directory
-from kardia.coordinator.behaviour import behaviour_of
-from kardia.coordinator.coordinator import Coordinator
-from kardia.coordinator.operations import Heartbeat, Join, Sync
+from kardia.coordinator.classic.behaviour import behaviour_of
+from kardia.coordinator.classic.coordinator import Coordinator
+from kardia.coordinator.classic.operations import Heartbeat, Join, Sync
 from kardia.events import DEFAULT_LANES, Event, for_shard, lane_of
 from kardia.observe import Observer, ObserverSettings
 from kardia.stretches import Stretch

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kardia.coordinator.behaviour import behaviour_of
+from kardia.coordinator.classic.behaviour import behaviour_of
 
 SESSION_TIMEOUT_MS = 8_000
 """Kardia warns when half of it is gone: 4 s ahead, of which a busy two-core machine may need one or two to say so."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kardia.certainty import CERTAINTIES
-from kardia.coordinator.behaviour import INVISIBLE, SWITCHES, Switch
+from kardia.coordinator.classic.behaviour import INVISIBLE, SWITCHES
+from kardia.coordinator.classic.reactions import DOES, REACTIONS, Reaction
 from kardia.coordinator.happenings import HAPPENINGS
-from kardia.coordinator.reactions import DOES, REACTIONS, Reaction
+from kardia.coordinator.switches import Switch
 from kardia.coordinator.timers import TIMERS
 from kardia.doubts import BY_NAME
 from kardia.events import DETAILS, GAP_REASONS, IGNORE_REASONS, REJECT_REASONS, Event, Kind

@@ -1,11 +1,11 @@
 """Which request renews a member's session timer, and at which instant of the request the coordinator does it.
 
-For every part of Kardia; the model's other differences between releases are in `kardia/coordinator/behaviour.py`. A
-table, because this is where models of the coordinator go wrong: a JoinGroup of an existing member never renews, an
-OffsetCommit does, and it does so before its record is written; a SyncGroup that is served while the group is Stable
-renews in the Scala coordinator and not in the Java one. The duration is always the member's session timeout as stored
-at that moment. Sources: `completeAndScheduleNextHeartbeatExpiration` (Scala, up to 3.9),
-`rescheduleClassicGroupMemberHeartbeat` (Java, from 4.0).
+For every part of Kardia; the model's other differences between releases are in
+`kardia/coordinator/classic/behaviour.py`. A table, because this is where models of the coordinator go wrong: a
+JoinGroup of an existing member never renews, an OffsetCommit does, and it does so before its record is written; a
+SyncGroup that is served while the group is Stable renews in the Scala coordinator and not in the Java one. The duration
+is always the member's session timeout as stored at that moment. Sources: `completeAndScheduleNextHeartbeatExpiration`
+(Scala, up to 3.9), `rescheduleClassicGroupMemberHeartbeat` (Java, from 4.0).
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ import struct
 import uuid
 from collections.abc import Iterator, Mapping
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.operations import Answer, Operation
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.operations import Answer, Operation
+from kardia.coordinator.operations import Load, Unload
 from kardia.kafka.states import ErrorCode
 from kardia.trace.language import COORDINATOR, Act, Trace
 from kardia.trace.reading import duration_ms
@@ -86,9 +87,9 @@ class Clients:
             yield ops.DeleteGroups(self._next(), (GROUP,))
         elif act.who == COORDINATOR:
             if act.verb in ("moves", "unloads", "dies"):
-                yield ops.Unload(self._next())
+                yield Unload(self._next())
             if act.verb in ("moves", "loads", "restarts"):
-                yield ops.Load(self._next())
+                yield Load(self._next())
         elif act.verb in ("joins", "asks for a member id"):
             yield from self._joins(act, self.by_name[act.who])
         elif act.verb != "stops":

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.operations import Answer, Operation, View
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.operations import Answer, Operation, View
 from kardia.kafka.states import ErrorCode
 from kardia.trace.language import EVICTIONS, Expectation
 from kardia.trace.reading import instant_ms

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.tables import TRIGGERS
 
 NAME = r"[a-z][a-z0-9-]*"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.behaviour import behaviour_of
-from kardia.coordinator.coordinator import Coordinator
-from kardia.coordinator.operations import Answer, Operation, View
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.behaviour import behaviour_of
+from kardia.coordinator.classic.coordinator import Coordinator
+from kardia.coordinator.classic.operations import Answer, Operation, View
+from kardia.coordinator.classic.settings import CoordinatorSettings
+from kardia.coordinator.operations import Load, Unload
 from kardia.kafka.states import ErrorCode
 from kardia.trace.clients import GROUP, Clients
 from kardia.trace.expecting import Seen, check, unexpected
@@ -138,8 +139,8 @@ class _Player:
             number = operation.number
             self.exchanges[number] = Exchange(act.who, operation, step.at_ms, None, taking_ms, act.unanswered)
             self.take(self.engine.perform(operation, step.at_ms))
-            if isinstance(operation, ops.Load | ops.Unload):
-                self.is_led = isinstance(operation, ops.Load)
+            if isinstance(operation, Load | Unload):
+                self.is_led = isinstance(operation, Load)
         self.look(step.at_ms)
 
     def take(self, answers: list[Answer]) -> None:
@@ -147,7 +148,7 @@ class _Player:
             exchange = self.exchanges[answer.number]
             self.exchanges[answer.number] = exchange._replace(answer=answer)
             operation = exchange.operation
-            if isinstance(operation, ops.Load | ops.Unload):
+            if isinstance(operation, Load | Unload):
                 continue
             client = self.clients.by_name.get(exchange.who)
             if client is not None and not exchange.unanswered:

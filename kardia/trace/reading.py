@@ -11,7 +11,7 @@ import re
 from difflib import get_close_matches
 from typing import Any
 
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.kafka.releases import version_of
 from kardia.kafka.states import ErrorCode
 from kardia.trace import language as lang

@@ -14,11 +14,10 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from kardia.coordinator.behaviour import behaviour_of
-from kardia.coordinator.choices import Choose
-from kardia.coordinator.coordinator import Coordinator
-from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import (
+from kardia.coordinator.classic.behaviour import behaviour_of
+from kardia.coordinator.classic.choices import Choose
+from kardia.coordinator.classic.coordinator import Coordinator
+from kardia.coordinator.classic.operations import (
     Answer,
     Commit,
     DeleteGroups,
@@ -26,7 +25,6 @@ from kardia.coordinator.operations import (
     Join,
     Leave,
     Leaving,
-    Load,
     MemberView,
     OffsetDelete,
     Operation,
@@ -34,10 +32,11 @@ from kardia.coordinator.operations import (
     Sync,
     TxnCommit,
     TxnEnd,
-    Unload,
     View,
 )
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.settings import CoordinatorSettings
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import Load, Unload
 
 SCALA = ("2.8.2", "3.3.2", "3.9.2")
 JAVA = ("4.0.2", "4.4.0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kardia.coordinator.choices import FirstById
+from kardia.coordinator.classic.choices import FirstById
 from tests.coordinator.context import OTHER, Context, S
 
 TWO = (("range", b""), ("sticky", b""))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
+from kardia.coordinator.classic.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Sync
 from kardia.coordinator.consumer.operations import SyncAnswer
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.wire import read_subscription
 from kardia.coordinator.errors import NotModelledError
-from kardia.coordinator.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Sync
 from tests.coordinator.consumer_context import Consumers, orders
 
 STAYS = ConsumerSettings(group_consumer_migration_policy="upgrade", group_consumer_assignment_interval_ms=0)

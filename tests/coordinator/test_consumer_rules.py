@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pytest
 
+from kardia.coordinator.classic.operations import Commit, Join, OffsetDelete
 from kardia.coordinator.consumer.assignors import Subscriber, Uniform, assign_range, broken_law
 from kardia.coordinator.consumer.behaviour import SWITCHES, ConsumerBehaviour, consumer_behaviour_of
 from kardia.coordinator.consumer.coordinator import ConsumerCoordinator
 from kardia.coordinator.consumer.operations import Topic
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.errors import NotModelledError
-from kardia.coordinator.operations import Commit, Join, OffsetDelete
 from tests.coordinator.consumer_context import ORDERS, Consumers, orders
 
 EVERY = ("4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
+from kardia.coordinator.classic.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Sync, View
 from kardia.coordinator.consumer.operations import BeatAnswer, ConsumerView
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.wire import read_assignment, write_assignment
-from kardia.coordinator.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Sync, View
 from tests.coordinator.consumer_context import Consumers, orders
 
 SETTINGS = ConsumerSettings(group_initial_rebalance_delay_ms=0, group_consumer_assignment_interval_ms=0)

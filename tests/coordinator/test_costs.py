@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import kardia.coordinator
-from kardia.coordinator.joins import _has_room
+from kardia.coordinator.classic.joins import _has_room
 from tests.coordinator.context import GROUP, OTHER, Context
 from tests.support.work import Lines
 
@@ -120,5 +120,5 @@ def test_a_square_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         with_lines = sum(_has_room(shard, group, one) for one in group.members)
         return with_lines >= 0
 
-    monkeypatch.setattr("kardia.coordinator.joins._has_room", looks_at_all)
+    monkeypatch.setattr("kardia.coordinator.classic.joins._has_room", looks_at_all)
     assert join("4.4.0", MANY).done / join("4.4.0", FEW).done > 1.5 * GROWTH_MAX

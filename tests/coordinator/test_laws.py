@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from kardia.coordinator.operations import Join, View
-from kardia.coordinator.reactions import REACTIONS
+from kardia.coordinator.classic.operations import Join, View
+from kardia.coordinator.classic.reactions import REACTIONS
 from kardia.kafka.states import LEGAL_MOVES, GroupState
 from tests.coordinator.context import GROUP, Context, Request
 

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from kardia.coordinator.group import StuckError, subscribed_topics
-from kardia.coordinator.operations import Commit
+from kardia.coordinator.classic.group import StuckError, subscribed_topics
+from kardia.coordinator.classic.operations import Commit
 from tests.coordinator.context import BOTH, GROUP, Context, S, subscription
 
 RETENTION = 1_000_000

@@ -1,14 +1,14 @@
 """Transactions end, offsets are deleted, several groups are deleted at once: what each does to a group, and what not.
 
-Goal: the rules of `kardia/coordinator/offsets.py`, each in its own words; `tests/truth` holds them against Kafka's
-classes.
+Goal: the rules of `kardia/coordinator/classic/offsets.py`, each in its own words; `tests/truth` holds them against
+Kafka's classes.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from kardia.coordinator.operations import DeleteGroups
+from kardia.coordinator.classic.operations import DeleteGroups
 from tests.coordinator.context import BOTH, GROUP, Context, subscription
 
 CHECK = 600_000

@@ -1,6 +1,6 @@
 """Records that take time: who waits for them, and what is undone when they could not be stored.
 
-Goal: the rules of `kardia/coordinator/stores.py` at a glance; that they are Kafka's is shown by `tests/truth`.
+Goal: the rules of `kardia/coordinator/classic/stores.py` at a glance; that they are Kafka's is shown by `tests/truth`.
 """
 
 from __future__ import annotations

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from kardia.coordinator.behaviour import behaviour_of
-from kardia.coordinator.choices import FirstById
-from kardia.coordinator.coordinator import HANDLERS, Coordinator
+from kardia.coordinator.classic.behaviour import behaviour_of
+from kardia.coordinator.classic.choices import FirstById
+from kardia.coordinator.classic.coordinator import HANDLERS, Coordinator
+from kardia.coordinator.classic.operations import Heartbeat, Operation
+from kardia.coordinator.classic.reactions import DOES, REACTIONS
+from kardia.coordinator.classic.shard import Shard
 from kardia.coordinator.happenings import HAPPENINGS
-from kardia.coordinator.operations import Heartbeat, Operation
-from kardia.coordinator.reactions import DOES, REACTIONS
-from kardia.coordinator.shard import Shard
 from kardia.coordinator.timers import TIMERS, TimerKind
 from kardia.kafka.states import LEGAL_MOVES, MOVES, GroupState
 from tests.coordinator.context import BOTH, GROUP, OTHER, Context, D, Request, S

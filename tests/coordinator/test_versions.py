@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kardia.coordinator.behaviour import SWITCHES, Behaviour, behaviour_of
+from kardia.coordinator.classic.behaviour import SWITCHES, Behaviour, behaviour_of
 from kardia.kafka.releases import version_of
 from kardia.kafka.sessions import Coordinator
 from tests.coordinator.context import EVERY, GROUP, OTHER, Context, D, S

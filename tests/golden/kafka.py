@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import sys
 
-from kardia.coordinator.operations import Answer, Operation, View
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.operations import Answer, Operation, View
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.trace import play
 from tests.golden import traces
 from tests.truth.oracle import VERSIONS, Oracle

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ingest.wire import FORMAT, encode_batch
-from kardia.coordinator import operations as ops
-from kardia.coordinator.operations import Answer, Operation
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.operations import Answer, Operation
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, shard_of
 from kardia.kafka.releases import version_of
 from kardia.trace import Trace

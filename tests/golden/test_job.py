@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kardia.coordinator import operations as ops
+from kardia.coordinator.classic import operations as ops
 from kardia.events import DEFAULT_LANES
 from kardia.observe import ObserverSettings
 from kardia.tables import Row

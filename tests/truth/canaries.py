@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from kardia.coordinator import coordinator, joins, offsets, removal_and_loading
-from kardia.coordinator.behaviour import Behaviour
+from kardia.coordinator.classic import coordinator, joins, offsets, removal_and_loading
+from kardia.coordinator.classic.behaviour import Behaviour
+from kardia.coordinator.classic.group import Group, Member
+from kardia.coordinator.classic.operations import Commit, DeleteGroups, Join, OffsetDelete, TxnEnd
+from kardia.coordinator.classic.shard import Shard
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
-from kardia.coordinator.group import Group, Member
-from kardia.coordinator.operations import Commit, DeleteGroups, Join, OffsetDelete, TxnEnd
-from kardia.coordinator.shard import Shard
 from kardia.coordinator.share.behaviour import ShareBehaviour
 from kardia.coordinator.streams.behaviour import StreamsBehaviour
 from kardia.coordinator.timers import Timers

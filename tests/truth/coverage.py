@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.operations import View
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.operations import View
+from kardia.coordinator.operations import Load, Unload
 from kardia.kafka.sessions import coordinator_of
 from tests.truth.lockstep import Step
 from tests.truth.old_outcomes import outcomes
@@ -132,11 +133,11 @@ class Coverage:
                 continue
             kind, group_id = self._waiting(answer)
             self.counts[Cell(_state(step.before.get(group_id)), "late answer", kind, str(answer.error_code))] += 1
-        if isinstance(operation, ops.Load):
+        if isinstance(operation, Load):
             for view in step.after.values():
                 if view is not None:
                     self.counts[Cell(AWAY, "Load", "", view.state)] += 1
-        if operation is None or isinstance(operation, ops.Load | ops.Unload | ops.Stored):
+        if operation is None or isinstance(operation, Load | Unload | ops.Stored):
             return
         own = next((answer for answer in step.answers if answer.number == operation.number), None)
         kind = type(operation).__name__

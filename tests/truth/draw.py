@@ -11,23 +11,22 @@ import random
 import uuid
 from collections.abc import Callable, Sequence
 
-from kardia.coordinator.operations import (
+from kardia.coordinator.classic.operations import (
     Commit,
     DeleteGroups,
     Heartbeat,
     Join,
     Leave,
     Leaving,
-    Load,
     OffsetDelete,
     Operation,
     Sync,
     TxnCommit,
     TxnEnd,
-    Unload,
     View,
 )
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.settings import CoordinatorSettings
+from kardia.coordinator.operations import Load, Unload
 from tests.truth.lockstep import Move
 
 STARTED_AT_MS = 1_000_000

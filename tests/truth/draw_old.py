@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 
-from kardia.coordinator.operations import Leave, Leaving, Operation, View
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.operations import Leave, Leaving, Operation, View
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.kafka.releases import version_of
 from tests.truth.draw import Artist
 

@@ -10,10 +10,11 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from kardia.coordinator.classic.operations import Operation, TxnEnd
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.coordinator.consumer.operations import ConsumerOperation
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Load, Operation, TxnEnd, Unload
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.share.operations import ShareOperation
 from kardia.coordinator.share.settings import ShareSettings
 from kardia.coordinator.streams.operations import StreamsOperation

@@ -12,25 +12,24 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from kardia.coordinator.behaviour import Behaviour, behaviour_of
-from kardia.coordinator.consumer.operations import ConsumerOperation
-from kardia.coordinator.coordinator import Coordinator
-from kardia.coordinator.errors import NotModelledError
-from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import (
+from kardia.coordinator.classic.behaviour import Behaviour, behaviour_of
+from kardia.coordinator.classic.coordinator import Coordinator
+from kardia.coordinator.classic.operations import (
     Answer,
     Commit,
     DeleteGroups,
-    Load,
     OffsetDelete,
     Operation,
     TxnCommit,
     TxnEnd,
-    Unload,
     View,
     groups_of,
 )
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.settings import CoordinatorSettings
+from kardia.coordinator.consumer.operations import ConsumerOperation
+from kardia.coordinator.errors import NotModelledError
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.share.operations import ShareOperation
 from kardia.coordinator.streams.operations import StreamsOperation
 from tests.truth.oracle import Oracle

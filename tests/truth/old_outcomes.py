@@ -6,7 +6,7 @@ older ones differ from each other in nearly every line of that list.
 
 from __future__ import annotations
 
-from kardia.coordinator.behaviour import behaviour_of
+from kardia.coordinator.classic.behaviour import behaviour_of
 from tests.truth.draw_old import takes_several
 
 _ALWAYS: dict[str, tuple[str, ...]] = {

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kardia.coordinator.behaviour import SWITCHES, behaviour_of
+from kardia.coordinator.classic.behaviour import SWITCHES, behaviour_of
 from kardia.coordinator.consumer.behaviour import SWITCHES as CONSUMER_SWITCHES
 from kardia.coordinator.consumer.behaviour import consumer_behaviour_of
 from kardia.coordinator.share.behaviour import SWITCHES as SHARE_SWITCHES

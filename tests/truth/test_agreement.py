@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from kardia.coordinator.behaviour import SWITCHES
-from kardia.coordinator.operations import Answer, Heartbeat, Join
+from kardia.coordinator.classic.behaviour import SWITCHES
+from kardia.coordinator.classic.operations import Answer, Heartbeat, Join
 from kardia.kafka.releases import JAVA_ONLY, SCALA_ONLY
 from tests.truth import canaries, run
 from tests.truth.coverage import ABSENT, Cell, judge, rules, universe

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from kardia.coordinator.operations import (
+from kardia.coordinator.classic.operations import (
     Answer,
     Commit,
     DeleteGroups,
@@ -24,9 +24,9 @@ from kardia.coordinator.operations import (
     Operation,
     Sync,
     TxnCommit,
-    Unload,
     View,
 )
+from kardia.coordinator.operations import Unload
 from tests.truth.draw import SETTINGS, STARTED_AT_MS, subscription
 from tests.truth.fleet.cluster import while_loading
 from tests.truth.oracle import EVERY_VERSION, VERSIONS, Oracle

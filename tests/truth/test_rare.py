@@ -11,8 +11,9 @@ from multiprocessing import get_context
 
 import pytest
 
-from kardia.coordinator.behaviour import behaviour_of
-from kardia.coordinator.operations import Join, Load, Operation, Sync, TxnCommit, TxnEnd, Unload
+from kardia.coordinator.classic.behaviour import behaviour_of
+from kardia.coordinator.classic.operations import Join, Operation, Sync, TxnCommit, TxnEnd
+from kardia.coordinator.operations import Load, Unload
 from tests.truth.canaries import flipped
 from tests.truth.draw import SETTINGS, STARTED_AT_MS, subscription
 from tests.truth.lockstep import Disagreement, Lockstep, Move

@@ -1,9 +1,9 @@
 """Records that are stored late, or not in time: what a coordinator holds back meanwhile and what it undoes then.
 
-Goal: `kardia/coordinator/stores.py` does what Kafka's own classes do, step by step. Method: short histories of a group
-of static members, played on both with appends that take time; after each step views and the answers to JoinGroup and
-SyncGroup are compared. That a record is not stored in time the Java coordinator finds out by its own timer, five
-seconds after the append; the Scala one is told.
+Goal: `kardia/coordinator/classic/stores.py` does what Kafka's own classes do, step by step. Method: short histories of
+a group of static members, played on both with appends that take time; after each step views and the answers to
+JoinGroup and SyncGroup are compared. That a record is not stored in time the Java coordinator finds out by its own
+timer, five seconds after the append; the Scala one is told.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from operator import itemgetter
 
 import pytest
 
-from kardia.coordinator.behaviour import behaviour_of
-from kardia.coordinator.coordinator import Coordinator
-from kardia.coordinator.operations import Join, Operation, Stored, Sync
+from kardia.coordinator.classic.behaviour import behaviour_of
+from kardia.coordinator.classic.coordinator import Coordinator
+from kardia.coordinator.classic.operations import Join, Operation, Stored, Sync
 from tests.truth.draw import SETTINGS, STARTED_AT_MS, subscription
 from tests.truth.oracle import Oracle
 

@@ -12,8 +12,8 @@ from multiprocessing import get_context
 
 import pytest
 
-from kardia.coordinator.behaviour import behaviour_of
-from kardia.coordinator.operations import Join, View
+from kardia.coordinator.classic.behaviour import behaviour_of
+from kardia.coordinator.classic.operations import Join, View
 from tests.truth.canaries import flipped
 from tests.truth.draw import SETTINGS, STARTED_AT_MS, subscription
 from tests.truth.lockstep import Disagreement, Lockstep, Move

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from kardia.coordinator.choices import Choose as ChooseClassic
-from kardia.coordinator.choices import FirstById
+from kardia.coordinator.classic.choices import Choose as ChooseClassic
+from kardia.coordinator.classic.choices import FirstById
 from kardia.coordinator.consumer.operations import Partition, Topic
 
 Target = dict[str, frozenset[Partition]]

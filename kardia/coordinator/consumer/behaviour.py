@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kardia.coordinator.behaviour import Switch, flags_since
+from kardia.coordinator.switches import Switch, flags_since
 from kardia.kafka.releases import Span, Version, since
 
 FIRST: Version = (4, 0, 0)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from kardia.coordinator import heartbeats as classic_heartbeats
-from kardia.coordinator import leaves as classic_leaves
-from kardia.coordinator import syncs as classic_syncs
+from kardia.coordinator.classic import heartbeats as classic_heartbeats
+from kardia.coordinator.classic import leaves as classic_leaves
+from kardia.coordinator.classic import syncs as classic_syncs
+from kardia.coordinator.classic.operations import Answer, Heartbeat, Join, Leave, Leaving, Sync
 from kardia.coordinator.consumer.conversions import join_classic, may_downgrade_replacing
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.leaves import fence
@@ -22,7 +23,6 @@ from kardia.coordinator.consumer.progress import Arrival, progress, refuse_if_fu
 from kardia.coordinator.consumer.shard import JOIN, SYNC, Shard
 from kardia.coordinator.consumer.wire import read_subscription
 from kardia.coordinator.errors import RefusedError
-from kardia.coordinator.operations import Answer, Heartbeat, Join, Leave, Leaving, Sync
 from kardia.kafka.states import ErrorCode
 
 _CONSUMER = "consumer"

@@ -12,19 +12,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from kardia.coordinator.classic.group import CONSUMER, StuckError
+from kardia.coordinator.classic.group import Group as ClassicGroup
+from kardia.coordinator.classic.group import Member as ClassicMember
+from kardia.coordinator.classic.joins import join
+from kardia.coordinator.classic.operations import Join
+from kardia.coordinator.classic.rebalances import prepare, vote
+from kardia.coordinator.classic.shard import join_key
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import Classic, Member
 from kardia.coordinator.consumer.operations import Partition
 from kardia.coordinator.consumer.shard import Shard
 from kardia.coordinator.consumer.wire import read_assignment, read_subscription, version_of, write_assignment
 from kardia.coordinator.errors import RefusedError
-from kardia.coordinator.group import CONSUMER, StuckError
-from kardia.coordinator.group import Group as ClassicGroup
-from kardia.coordinator.group import Member as ClassicMember
-from kardia.coordinator.joins import join
-from kardia.coordinator.operations import Join
-from kardia.coordinator.rebalances import prepare, vote
-from kardia.coordinator.shard import join_key
 from kardia.kafka.states import ErrorCode, GroupState
 
 # -- to the consumer protocol ---------------------------------------------------------------------------------------

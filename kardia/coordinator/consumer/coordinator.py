@@ -7,6 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from kardia.coordinator.classic.coordinator import fire, view_of
+from kardia.coordinator.classic.group import StuckError
+from kardia.coordinator.classic.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Sync, View
+from kardia.coordinator.classic.records import GroupRecord, Offset
 from kardia.coordinator.consumer import (
     classics,
     conversions,
@@ -32,10 +36,7 @@ from kardia.coordinator.consumer.operations import (
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.shard import EXPIRE, EXPIRE_KEY, JOIN, REBALANCE, SESSION, SYNC, Shard
-from kardia.coordinator.coordinator import fire, view_of
-from kardia.coordinator.group import StuckError
-from kardia.coordinator.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload, View
-from kardia.coordinator.records import GroupRecord, Offset
+from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.stepped import Stepped
 from kardia.coordinator.timers import Timer, TimerKind
 from kardia.kafka.states import ErrorCode, GroupState

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kardia.coordinator.classic.records import Offset
 from kardia.coordinator.consumer.member import Held, Member
 from kardia.coordinator.consumer.operations import Partition, Topic
 from kardia.coordinator.errors import NotModelledError, RefusedError
-from kardia.coordinator.records import Offset
 from kardia.kafka.states import ErrorCode
 
 Cluster = Mapping[str, Topic]

@@ -6,14 +6,14 @@ modelled.
 
 from __future__ import annotations
 
-from kardia.coordinator import commits, removal_and_loading
+from kardia.coordinator.classic import commits, removal_and_loading
+from kardia.coordinator.classic.operations import Answer, Commit, DeleteGroups
+from kardia.coordinator.classic.records import Offset
 from kardia.coordinator.consumer.conversions import commit_to_lost
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.operations import Fetch
 from kardia.coordinator.consumer.shard import Shard
 from kardia.coordinator.errors import RefusedError
-from kardia.coordinator.operations import Answer, Commit, DeleteGroups
-from kardia.coordinator.records import Offset
 from kardia.kafka.states import ErrorCode
 
 _BY_ID = 10

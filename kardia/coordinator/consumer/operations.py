@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kardia.coordinator.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload
+from kardia.coordinator.classic.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Sync
+from kardia.coordinator.operations import Load, Unload
 
 Partition = tuple[str, int]
 """Topic id and number. A topic that is deleted and created again has another id."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kardia.coordinator.behaviour import behaviour_of
+from kardia.coordinator.classic.behaviour import behaviour_of
+from kardia.coordinator.classic.operations import Answer
+from kardia.coordinator.classic.shard import Shard as ClassicShard
 from kardia.coordinator.consumer.assignors import Choose
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
 from kardia.coordinator.consumer.group import ConsumerGroup
@@ -17,8 +19,6 @@ from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import Topic
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Answer
-from kardia.coordinator.shard import Shard as ClassicShard
 from kardia.coordinator.timers import Key, Timers
 from kardia.kafka.states import ErrorCode
 

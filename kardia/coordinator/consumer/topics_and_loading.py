@@ -5,14 +5,14 @@ Follows `onLoaded`, `onUnloaded` and `onNewMetadataImage` (`onMetadataUpdate`).
 
 from __future__ import annotations
 
+from kardia.coordinator.classic.group import Group as ClassicGroup
+from kardia.coordinator.classic.removal_and_loading import load as load_classic
+from kardia.coordinator.classic.removal_and_loading import unload as unload_classic
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import MemberState
 from kardia.coordinator.consumer.operations import Configure, Topics
 from kardia.coordinator.consumer.shard import EXPIRE_KEY, Shard
-from kardia.coordinator.group import Group as ClassicGroup
 from kardia.coordinator.operations import Load, Unload
-from kardia.coordinator.removal_and_loading import load as load_classic
-from kardia.coordinator.removal_and_loading import unload as unload_classic
 
 
 def change_topics(shard: Shard, request: Topics) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple, Self
 
-from kardia.coordinator.behaviour import behaviour_of
+from kardia.coordinator.classic.behaviour import behaviour_of
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines.late import fired_from, near
 from kardia.observe.state.entries import DueEnd

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from kardia.coordinator.behaviour import behaviour_of
+from kardia.coordinator.classic.behaviour import behaviour_of
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
 from kardia.kafka.states import GroupState

@@ -4,8 +4,8 @@ A replica in sync stands still, and for seconds nothing that a coordinator write
 when it was handled; who waits longer than `offsets.commit.timeout.ms` is told so, with COORDINATOR_NOT_AVAILABLE or, by
 Scala's coordinator of what a group waits for, REBALANCE_IN_PROGRESS. A heartbeat, a commit and a LeaveGroup have taken
 effect. A static member that took a seat has not: the member before has it again. Of a leader's assignments everybody
-who waits for them is told in one instant, and a rebalance begins. Sources: `kardia/coordinator/stores.py`, which is
-held against Kafka's own classes.
+who waits for them is told in one instant, and a rebalance begins. Sources: `kardia/coordinator/classic/stores.py`,
+which is held against Kafka's own classes.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ divergence and what is held is mended.
 
 from __future__ import annotations
 
-from kardia.coordinator.behaviour import behaviour_of
+from kardia.coordinator.classic.behaviour import behaviour_of
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event, Kind
 from kardia.kafka import sessions

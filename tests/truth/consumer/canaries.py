@@ -8,6 +8,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from kardia.coordinator.classic.group import Group as ClassicGroup
+from kardia.coordinator.classic.group import Member as ClassicMember
+from kardia.coordinator.classic.operations import Answer, Commit, Join
+from kardia.coordinator.classic.shard import Shard as ClassicShard
 from kardia.coordinator.consumer import (
     classics,
     conversions,
@@ -24,10 +28,7 @@ from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import Beat
 from kardia.coordinator.consumer.shard import JOIN, REBALANCE, SESSION, SYNC, Shard
-from kardia.coordinator.group import Group as ClassicGroup
-from kardia.coordinator.group import Member as ClassicMember
-from kardia.coordinator.operations import Answer, Commit, Join, Load
-from kardia.coordinator.shard import Shard as ClassicShard
+from kardia.coordinator.operations import Load
 from kardia.coordinator.timers import Timer
 from tests.truth.canaries import Patch, refused_heartbeats_renew_the_session
 

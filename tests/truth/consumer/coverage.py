@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from kardia.coordinator.classic.operations import Commit, DeleteGroups, Join, Leave, View
 from kardia.coordinator.consumer.member import LEAVE, LEAVE_FOR_A_WHILE
 from kardia.coordinator.consumer.operations import (
     Beat,
@@ -21,7 +22,7 @@ from kardia.coordinator.consumer.operations import (
     Resolve,
     Topics,
 )
-from kardia.coordinator.operations import Commit, DeleteGroups, Join, Leave, Load, Unload, View
+from kardia.coordinator.operations import Load, Unload
 from tests.truth.consumer.lockstep import AnyView, ConsumerStep
 from tests.truth.coverage import ABSENT, AWAY, WAITS, Cell, Verdict
 from tests.truth.listed import Listed, judged, read

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from kardia.coordinator.classic.operations import Commit, DeleteGroups, View
 from kardia.coordinator.consumer.operations import (
     Beat,
     Configure,
@@ -21,7 +22,7 @@ from kardia.coordinator.consumer.operations import (
     Resolve,
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Commit, DeleteGroups, Load, Unload, View
+from kardia.coordinator.operations import Load, Unload
 from tests.truth.consumer.draw_classic import ClassicArtist, made_up
 from tests.truth.consumer.draw_group import GroupArtist
 from tests.truth.draw_cluster import SUBSCRIPTIONS, ClusterArtist

@@ -8,8 +8,8 @@ import struct
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 
+from kardia.coordinator.classic.operations import Heartbeat, Join, Leave, Leaving, Sync
 from kardia.coordinator.consumer.operations import ConsumerMemberView, ConsumerView, OfClassicMember, Partition, Topic
-from kardia.coordinator.operations import Heartbeat, Join, Leave, Leaving, Sync
 
 _SESSIONS_MS = (6_000, 6_000, 10_000, 30_000)
 _REBALANCES_MS = (500, 3_000, 10_000, 60_000)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from kardia.coordinator.classic.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Sync, View
 from kardia.coordinator.consumer.operations import ConsumerOperation, Topic
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.wire import write_assignment
-from kardia.coordinator.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Sync, View
 from tests.truth.consumer.draw_classic import subscription
 from tests.truth.draw import Artist
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from kardia.coordinator.classic.operations import Answer, Join, View
 from kardia.coordinator.consumer.assignors import Subscriber, Target
 from kardia.coordinator.consumer.behaviour import consumer_behaviour_of
 from kardia.coordinator.consumer.coordinator import ConsumerCoordinator
 from kardia.coordinator.consumer.operations import ConsumerAnswer, ConsumerOperation, ConsumerView, groups_named
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Answer, Join, View
 from kardia.kafka.states import ErrorCode
 from tests.truth.consumer.draw_classic import made_up
 from tests.truth.lockstep import Followed, Lockstep, codes_of

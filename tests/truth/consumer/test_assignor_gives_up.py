@@ -12,9 +12,9 @@ from multiprocessing import get_context
 
 import pytest
 
+from kardia.coordinator.classic.operations import Join
 from kardia.coordinator.consumer.operations import Beat, BeatAnswer, Topic, Topics
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Join
 from kardia.kafka.states import ErrorCode
 from tests.truth.consumer.lockstep import ConsumerLockstep, ConsumerStep
 from tests.truth.draw import STARTED_AT_MS

@@ -11,9 +11,10 @@ from multiprocessing import get_context
 
 import pytest
 
+from kardia.coordinator.classic.operations import Commit
 from kardia.coordinator.consumer.operations import Topic, Topics
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Commit, Load, Unload
+from kardia.coordinator.operations import Load, Unload
 from tests.truth.consumer.lockstep import ConsumerLockstep
 from tests.truth.draw import STARTED_AT_MS
 from tests.truth.lockstep import Move

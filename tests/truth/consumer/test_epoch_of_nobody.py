@@ -13,9 +13,9 @@ from multiprocessing import get_context
 
 import pytest
 
+from kardia.coordinator.classic.operations import Join
 from kardia.coordinator.consumer.operations import Beat, BeatAnswer, Partition, Topic, Topics
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Join
 from tests.truth.consumer.draw_classic import subscription
 from tests.truth.consumer.lockstep import ConsumerLockstep, ConsumerStep
 from tests.truth.draw import STARTED_AT_MS

@@ -13,9 +13,10 @@ from multiprocessing import get_context
 
 import pytest
 
+from kardia.coordinator.classic.operations import Join
 from kardia.coordinator.consumer.operations import Beat, BeatAnswer, Topic, Topics
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Join, Load, Unload
+from kardia.coordinator.operations import Load, Unload
 from tests.truth.consumer.draw_classic import subscription
 from tests.truth.consumer.lockstep import ConsumerLockstep, ConsumerStep
 from tests.truth.draw import STARTED_AT_MS

@@ -9,9 +9,9 @@ from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any
 
+from kardia.coordinator.classic.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Operation, Sync
 from kardia.coordinator.consumer.operations import Beat, BeatAnswer, Partition, SyncAnswer
 from kardia.coordinator.consumer.wire import write_assignment
-from kardia.coordinator.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Operation, Sync
 from kardia.coordinator.share.operations import ShareBeat
 from kardia.coordinator.streams.operations import StreamsAnswer, StreamsBeat, Task, Topology
 

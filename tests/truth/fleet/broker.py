@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kardia.coordinator.classic.operations import Answer, Commit, Heartbeat, Join, Leave, Operation, Sync, groups_of
 from kardia.coordinator.consumer.operations import Beat
-from kardia.coordinator.operations import Answer, Commit, Heartbeat, Join, Leave, Operation, Sync, groups_of
 from kardia.coordinator.share.operations import ShareBeat
 from kardia.coordinator.streams.operations import StreamsBeat
 from kardia.events import shard_of

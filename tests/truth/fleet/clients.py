@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from kardia.coordinator.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Operation, Sync
+from kardia.coordinator.classic.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Operation, Sync
 from tests.truth.fleet.broker import Asked, Connection
 from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.old_lines import is_text, most_versions

@@ -13,24 +13,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from kardia.coordinator.behaviour import behaviour_of
-from kardia.coordinator.coordinator import Coordinator
-from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import (
+from kardia.coordinator.classic.behaviour import behaviour_of
+from kardia.coordinator.classic.coordinator import Coordinator
+from kardia.coordinator.classic.operations import (
     Answer,
     Commit,
     Heartbeat,
     Join,
-    Load,
     Operation,
     Stored,
     Sync,
-    Unload,
     View,
     groups_of,
 )
-from kardia.coordinator.records import GroupRecord
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.records import GroupRecord
+from kardia.coordinator.classic.settings import CoordinatorSettings
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.timers import TimerKind
 from kardia.events import shard_of
 from kardia.kafka.sessions import Coordinator as Implementation

@@ -17,7 +17,7 @@ from tests.truth.fleet.truth import STAMPS_MS, Life, Truth
 from tests.truth.fleet.world import START_MS
 
 if TYPE_CHECKING:
-    from kardia.coordinator.operations import View
+    from kardia.coordinator.classic.operations import View
     from tests.truth.fleet.score import Score
 
 NEAR_MS = 12

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kardia.coordinator.operations import MemberView
+from kardia.coordinator.classic.operations import MemberView
 from kardia.kafka.states import GroupState
 from tests.truth.fleet import ledgers, ties
 from tests.truth.fleet.bounds import MOST_LATE_MS, off_ms

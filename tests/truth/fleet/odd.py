@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from kardia.coordinator.operations import Leave, Leaving
+from kardia.coordinator.classic.operations import Leave, Leaving
 from tests.truth.fleet.broker import Asked, Connection
 from tests.truth.fleet.clients import Client, Habits
 from tests.truth.fleet.cluster import Cluster

@@ -12,7 +12,7 @@ import random
 import struct
 from typing import NamedTuple
 
-from kardia.coordinator.records import GroupRecord, RecordedMember
+from kardia.coordinator.classic.records import GroupRecord, RecordedMember
 from kardia.events import shard_of
 from kardia.kafka.releases import version_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kardia.coordinator.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Operation, Sync
+from kardia.coordinator.classic.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Operation, Sync
 from kardia.kafka.releases import version_of
 from tests.truth.fleet.lines import Sender, Times, stamp_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kardia.coordinator.classic.operations import Join, Leave, Operation, Sync, View
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Join, Leave, Operation, Sync, View
 from kardia.events import shard_of
 from kardia.kafka.releases import version_of
 from kardia.kafka.states import GroupState

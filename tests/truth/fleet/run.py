@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from tests.truth.fleet import upheavals
 from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.epochs.cluster import EpochCluster

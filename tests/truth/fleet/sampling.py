@@ -17,8 +17,8 @@ from typing import NamedTuple
 from ingest.offline import tick
 from ingest.sampler import PORTION, TIMEOUT_S
 from ingest.samples import STREAM, Answer, Changes, Entry, Sample, sample_event
+from kardia.coordinator.classic.operations import View
 from kardia.coordinator.consumer.operations import ConsumerView
-from kardia.coordinator.operations import View
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event, shard_of
 from kardia.kafka.states import GroupState
 from tests.truth.fleet.cluster import Cluster

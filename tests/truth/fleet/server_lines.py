@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kardia.coordinator.classic.operations import Join, Leave, MemberView, Operation, Stored, Sync, View
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Join, Leave, MemberView, Operation, Stored, Sync, View
 from kardia.events import shard_of
 from kardia.kafka.states import GroupState
 from tests.truth.fleet.lines import stamp_of

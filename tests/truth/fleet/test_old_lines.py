@@ -13,7 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from kardia.coordinator.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Leaving, Operation, Sync
+from kardia.coordinator.classic.operations import (
+    Answer,
+    Commit,
+    DeleteGroups,
+    Heartbeat,
+    Join,
+    Leave,
+    Leaving,
+    Operation,
+    Sync,
+)
 from tests.support.stories import CORPORA
 from tests.truth.fleet.__main__ import OLD_VERSIONS
 from tests.truth.fleet.lines import Sender, Times

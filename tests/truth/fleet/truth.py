@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kardia.coordinator.classic.operations import Join, Leave, MemberView, Operation, View
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Join, Leave, MemberView, Operation, View
 from kardia.kafka.states import GroupState
 from tests.truth.fleet.broker import STORED_WITHIN_MS
 

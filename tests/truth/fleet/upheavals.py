@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import partial
 
-from kardia.coordinator.operations import DeleteGroups
+from kardia.coordinator.classic.operations import DeleteGroups
 from tests.truth.fleet.broker import Asked, Broker, Connection
 from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.faults import GroupStory

@@ -10,6 +10,7 @@ from typing import Any
 
 import jpype
 
+from kardia.coordinator.classic.operations import Answer, Join, Sync, View
 from kardia.coordinator.consumer.operations import (
     Beat,
     Configure,
@@ -23,7 +24,6 @@ from kardia.coordinator.consumer.operations import (
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.wire import read_assignment, version_of, write_assignment
 from kardia.coordinator.errors import NotModelledError
-from kardia.coordinator.operations import Answer, Join, Sync, View
 from tests.truth.oracle.consumer_release import ConsumerRelease
 from tests.truth.oracle.epochs import EpochOracle
 from tests.truth.oracle.jvm import jclass

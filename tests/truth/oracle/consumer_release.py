@@ -13,8 +13,8 @@ from typing import Any
 
 import jpype
 
+from kardia.coordinator.classic.operations import View
 from kardia.coordinator.consumer.operations import ConsumerMemberView, ConsumerView, Partition, Topic
-from kardia.coordinator.operations import View
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_release import JavaRelease
 from tests.truth.oracle.jvm import each, field, jclass

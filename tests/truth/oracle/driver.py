@@ -8,8 +8,9 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator.operations import Answer, Join, Load, Operation, Stored, TxnEnd, Unload, View
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.operations import Answer, Join, Operation, Stored, TxnEnd, View
+from kardia.coordinator.classic.settings import CoordinatorSettings
+from kardia.coordinator.operations import Load, Unload
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.driven import Driven
 from tests.truth.oracle.java_release import JavaRelease

@@ -11,8 +11,8 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator.operations import View
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.operations import View
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_log import JavaLog
 from tests.truth.oracle.jvm import MadeUp, each, either, field, jclass

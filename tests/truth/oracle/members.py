@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kardia.coordinator.operations import MemberView
+from kardia.coordinator.classic.operations import MemberView
 
 
 def member_view(member: Any, instances: dict[str, str | None], deadline: Callable[[str], int]) -> MemberView:

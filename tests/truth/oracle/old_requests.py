@@ -12,8 +12,8 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.operations import Answer
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.operations import Answer
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.jvm import jclass
 from tests.truth.oracle.requests import TOO_LARGE

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.operations import Answer
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.operations import Answer
 from tests.truth.oracle.jvm import either, jclass
 
 TOO_LARGE = "m" * 5000

@@ -12,8 +12,8 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator.operations import View
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.operations import View
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.jvm import MadeUp, either, field, jclass
 from tests.truth.oracle.members import member_view

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.share.settings import ShareSettings
 from kardia.coordinator.streams.settings import StreamsSettings
 

@@ -10,14 +10,14 @@ from base64 import urlsafe_b64encode
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from kardia.coordinator.classic.operations import Join, View, groups_of
+from kardia.coordinator.classic.records import GroupRecord
 from kardia.coordinator.consumer.behaviour import consumer_behaviour_of
 from kardia.coordinator.consumer.coordinator import ConsumerCoordinator
 from kardia.coordinator.consumer.operations import Beat, ConsumerView, Partition, Resolve, Topic, Topics
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.wire import read_assignment
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Join, View, groups_of
-from kardia.coordinator.records import GroupRecord
 from kardia.coordinator.share.behaviour import share_behaviour_of
 from kardia.coordinator.share.coordinator import ShareCoordinator
 from kardia.coordinator.share.operations import ShareBeat, ShareView

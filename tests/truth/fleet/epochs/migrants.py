@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from kardia.coordinator.classic.operations import Answer
 from kardia.coordinator.consumer.operations import SyncAnswer
 from kardia.coordinator.consumer.wire import read_assignment, read_subscription, write_assignment
-from kardia.coordinator.operations import Answer
 from tests.truth.fleet.clients import Client
 from tests.truth.fleet.epochs.cluster import EpochCluster
 

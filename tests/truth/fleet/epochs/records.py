@@ -11,10 +11,10 @@ import struct
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from kardia.coordinator.classic.records import GroupRecord, RecordedMember
 from kardia.coordinator.consumer.operations import ConsumerMemberView, ConsumerView, Partition
 from kardia.coordinator.consumer.wire import read_subscription
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.records import GroupRecord, RecordedMember
 from kardia.coordinator.share.operations import ShareMemberView, ShareView
 from kardia.coordinator.streams.operations import StreamsMemberView, StreamsView
 from kardia.kafka.releases import version_of

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kardia.coordinator.classic.operations import Join, MemberView, Operation, View
 from kardia.coordinator.consumer.member import LEAVE_FOR_A_WHILE
 from kardia.coordinator.consumer.operations import Beat, ConsumerMemberView, ConsumerView
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Join, Load, MemberView, Operation, Unload, View
+from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.share.operations import ShareMemberView, ShareView
 from kardia.coordinator.streams.operations import StreamsBeat, StreamsMemberView, StreamsView
 from tests.truth.fleet.bounds import MOST_LATE_MS

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kardia.coordinator.behaviour import Behaviour
-from kardia.coordinator.choices import Choose
-from kardia.coordinator.group import Group, Member
+from kardia.coordinator.classic.behaviour import Behaviour
+from kardia.coordinator.classic.choices import Choose
+from kardia.coordinator.classic.group import Group, Member
+from kardia.coordinator.classic.held_up import Store
+from kardia.coordinator.classic.operations import Answer
+from kardia.coordinator.classic.records import GroupRecord, RecordedMember, Records
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.held_up import Store
-from kardia.coordinator.operations import Answer
-from kardia.coordinator.records import GroupRecord, RecordedMember, Records
-from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.timers import Key, TimerKind, Timers
 from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kardia.kafka.states import LEGAL_MOVES, ErrorCode, GroupState

@@ -6,10 +6,10 @@ An administrator names the instance id and no member id. Follows `handleLeaveGro
 
 from __future__ import annotations
 
-from kardia.coordinator.group import Group
-from kardia.coordinator.operations import Answer, Leave, Leaving
-from kardia.coordinator.rebalances import REBALANCED, prepare, try_complete
-from kardia.coordinator.shard import Shard
+from kardia.coordinator.classic.group import Group
+from kardia.coordinator.classic.operations import Answer, Leave, Leaving
+from kardia.coordinator.classic.rebalances import REBALANCED, prepare, try_complete
+from kardia.coordinator.classic.shard import Shard
 from kardia.kafka.states import ErrorCode, GroupState
 
 MEMBERS_FROM = 3

@@ -1,5 +1,5 @@
-"""Where Kafka's releases differ, as data: one row for each difference, with the releases it holds in and where that was
-found.
+"""Where Kafka's releases differ for classic groups, as data: one row for each difference, with the releases it holds in
+and where that was found.
 
 Up to 3.9 the Scala coordinator answers, from 4.0 the Java one; what differs between the two is a row like any other. A
 source is the issue or proposal that brought a change, the release tags it was found between, or, where Scala and Java
@@ -9,41 +9,12 @@ nothing, decides nothing: the rest of the model asks `Behaviour` and never a ver
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from kardia.kafka.releases import JAVA_ONLY, OLDEST, SCALA_ONLY, Span, Version, since, version_of
+from kardia.coordinator.switches import Switch, flags_of
+from kardia.kafka.releases import JAVA_ONLY, OLDEST, SCALA_ONLY, Span, since, version_of
 from kardia.kafka.sessions import Coordinator, coordinator_of
-
-
-class Switch(NamedTuple):
-    """One difference between releases. `spans`: the releases in which it holds, oldest first."""
-
-    name: str
-    spans: tuple[Span, ...]
-    meaning: str
-    source: str
-
-    def holds(self, version: Version) -> bool:
-        """Whether the release behaves so."""
-        return any(span.first <= version < span.end for span in self.spans)
-
-
-def flags_of(switches: Mapping[str, Switch], version: Version) -> dict[str, bool]:
-    """What holds for one release."""
-    return {name: switch.holds(version) for name, switch in switches.items()}
-
-
-def flags_since(switches: Mapping[str, Switch], kafka_version: str, first: Version) -> dict[str, bool]:
-    """The same, of groups that brokers have since a release. ValueError for one that is older."""
-    version = version_of(kafka_version)
-    if version < first:
-        since_when = ".".join(map(str, first))
-        raise ValueError(
-            f"kafka_version {kafka_version}: expected {since_when} or newer; older brokers have no such groups"
-        )
-    return flags_of(switches, version)
 
 
 class Behaviour(NamedTuple):

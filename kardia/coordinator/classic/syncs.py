@@ -6,13 +6,13 @@ A leader's SyncGroup makes the group Stable when its record is stored. Follows `
 
 from __future__ import annotations
 
-from kardia.coordinator.group import Group, Member
-from kardia.coordinator.held_up import Assigned
-from kardia.coordinator.operations import Sync
-from kardia.coordinator.reactions import REACTIONS
-from kardia.coordinator.rebalances import answer_synced
-from kardia.coordinator.shard import Shard, sync_key
-from kardia.coordinator.stores import store
+from kardia.coordinator.classic.group import Group, Member
+from kardia.coordinator.classic.held_up import Assigned
+from kardia.coordinator.classic.operations import Sync
+from kardia.coordinator.classic.reactions import REACTIONS
+from kardia.coordinator.classic.rebalances import answer_synced
+from kardia.coordinator.classic.shard import Shard, sync_key
+from kardia.coordinator.classic.stores import store
 from kardia.kafka.states import ErrorCode, GroupState
 
 

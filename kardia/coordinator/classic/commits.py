@@ -6,12 +6,12 @@ The session starts before anything is stored, so it does even when the offset's 
 
 from __future__ import annotations
 
-from kardia.coordinator.group import Group
-from kardia.coordinator.offsets import hold, store
-from kardia.coordinator.operations import Commit, TxnCommit
-from kardia.coordinator.reactions import REACTIONS
-from kardia.coordinator.records import Offset
-from kardia.coordinator.shard import Shard
+from kardia.coordinator.classic.group import Group
+from kardia.coordinator.classic.offsets import hold, store
+from kardia.coordinator.classic.operations import Commit, TxnCommit
+from kardia.coordinator.classic.reactions import REACTIONS
+from kardia.coordinator.classic.records import Offset
+from kardia.coordinator.classic.shard import Shard
 from kardia.kafka.states import ErrorCode, GroupState
 
 BY_TOPIC_ID_FROM = 10

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from kardia.coordinator.group import Group, Member
-from kardia.coordinator.operations import Answer
-from kardia.coordinator.shard import Shard, join_key, session_key, sync_key
+from kardia.coordinator.classic.group import Group, Member
+from kardia.coordinator.classic.operations import Answer
+from kardia.coordinator.classic.shard import Shard, join_key, session_key, sync_key
 from kardia.coordinator.timers import Timer
 from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kardia.kafka.states import ErrorCode, GroupState

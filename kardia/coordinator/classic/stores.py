@@ -7,11 +7,11 @@ or could not be; otherwise at once. Follows `storeGroup` and its callbacks (Scal
 
 from __future__ import annotations
 
-from kardia.coordinator.group import Group, Member
-from kardia.coordinator.held_up import Assigned, Replaced, Store
-from kardia.coordinator.operations import Answer, Join, Stored
-from kardia.coordinator.rebalances import prepare, propagate
-from kardia.coordinator.shard import Shard, session_key
+from kardia.coordinator.classic.group import Group, Member
+from kardia.coordinator.classic.held_up import Assigned, Replaced, Store
+from kardia.coordinator.classic.operations import Answer, Join, Stored
+from kardia.coordinator.classic.rebalances import prepare, propagate
+from kardia.coordinator.classic.shard import Shard, session_key
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
 

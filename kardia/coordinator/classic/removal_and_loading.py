@@ -6,13 +6,14 @@ Follows `handleDeleteGroups`, `cleanupGroupMetadata`, `onGroupUnloaded` and `onG
 
 from __future__ import annotations
 
-from kardia.coordinator.group import Group, Member
-from kardia.coordinator.offsets import delete_all, delete_offsets, expire
-from kardia.coordinator.operations import Answer, DeleteGroups, Load, OffsetDelete, Unload
-from kardia.coordinator.reactions import REACTIONS
-from kardia.coordinator.rebalances import prepare
-from kardia.coordinator.records import GroupRecord
-from kardia.coordinator.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
+from kardia.coordinator.classic.group import Group, Member
+from kardia.coordinator.classic.offsets import delete_all, delete_offsets, expire
+from kardia.coordinator.classic.operations import Answer, DeleteGroups, OffsetDelete
+from kardia.coordinator.classic.reactions import REACTIONS
+from kardia.coordinator.classic.rebalances import prepare
+from kardia.coordinator.classic.records import GroupRecord
+from kardia.coordinator.classic.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
+from kardia.coordinator.operations import Load, Unload
 from kardia.kafka.states import ErrorCode, GroupState
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kardia.coordinator.group import CONSUMER, Group
-from kardia.coordinator.operations import Answer, OffsetDelete, TxnEnd
-from kardia.coordinator.reactions import REACTIONS
-from kardia.coordinator.records import Offset, Partition, drop_open, materialize
-from kardia.coordinator.shard import Shard
+from kardia.coordinator.classic.group import CONSUMER, Group
+from kardia.coordinator.classic.operations import Answer, OffsetDelete, TxnEnd
+from kardia.coordinator.classic.reactions import REACTIONS
+from kardia.coordinator.classic.records import Offset, Partition, drop_open, materialize
+from kardia.coordinator.classic.shard import Shard
 from kardia.kafka.states import ErrorCode, GroupState
 
 _SUBSCRIBED = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC

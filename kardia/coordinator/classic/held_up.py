@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kardia.coordinator.group import Member
-from kardia.coordinator.operations import Join
+from kardia.coordinator.classic.group import Member
+from kardia.coordinator.classic.operations import Join
 
 
 @dataclass(frozen=True)

@@ -11,23 +11,21 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
-from kardia.coordinator.behaviour import Behaviour
-from kardia.coordinator.choices import Choose, FirstById
-from kardia.coordinator.commits import commit, txn_commit
-from kardia.coordinator.group import Group, Member, StuckError
-from kardia.coordinator.happenings import Happening
-from kardia.coordinator.heartbeats import heartbeat
-from kardia.coordinator.joins import join
-from kardia.coordinator.leaves import leave
-from kardia.coordinator.offsets import end_transaction
-from kardia.coordinator.operations import (
+from kardia.coordinator.classic.behaviour import Behaviour
+from kardia.coordinator.classic.choices import Choose, FirstById
+from kardia.coordinator.classic.commits import commit, txn_commit
+from kardia.coordinator.classic.group import Group, Member, StuckError
+from kardia.coordinator.classic.heartbeats import heartbeat
+from kardia.coordinator.classic.joins import join
+from kardia.coordinator.classic.leaves import leave
+from kardia.coordinator.classic.offsets import end_transaction
+from kardia.coordinator.classic.operations import (
     Answer,
     Commit,
     DeleteGroups,
     Heartbeat,
     Join,
     Leave,
-    Load,
     MemberView,
     OffsetDelete,
     Operation,
@@ -35,16 +33,23 @@ from kardia.coordinator.operations import (
     Sync,
     TxnCommit,
     TxnEnd,
-    Unload,
     View,
 )
-from kardia.coordinator.rebalances import join_timer_fired, session_fired, sync_timer_fired
-from kardia.coordinator.records import GroupRecord, Offset, Partition
-from kardia.coordinator.removal_and_loading import delete_groups, expire_timer_fired, load, offset_delete, unload
-from kardia.coordinator.settings import CoordinatorSettings
-from kardia.coordinator.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
-from kardia.coordinator.stores import stored
-from kardia.coordinator.syncs import sync
+from kardia.coordinator.classic.rebalances import join_timer_fired, session_fired, sync_timer_fired
+from kardia.coordinator.classic.records import GroupRecord, Offset, Partition
+from kardia.coordinator.classic.removal_and_loading import (
+    delete_groups,
+    expire_timer_fired,
+    load,
+    offset_delete,
+    unload,
+)
+from kardia.coordinator.classic.settings import CoordinatorSettings
+from kardia.coordinator.classic.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
+from kardia.coordinator.classic.stores import stored
+from kardia.coordinator.classic.syncs import sync
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.timers import Timer, TimerKind, refuse_going_back, refuse_overtaking
 from kardia.kafka.states import ErrorCode
 

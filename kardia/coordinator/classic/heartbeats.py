@@ -5,10 +5,10 @@ Follows `handleHeartbeat` (Scala), `classicGroupHeartbeatToClassicGroup` (Java).
 
 from __future__ import annotations
 
-from kardia.coordinator.group import Group
-from kardia.coordinator.operations import Heartbeat
-from kardia.coordinator.reactions import REACTIONS
-from kardia.coordinator.shard import Shard
+from kardia.coordinator.classic.group import Group
+from kardia.coordinator.classic.operations import Heartbeat
+from kardia.coordinator.classic.reactions import REACTIONS
+from kardia.coordinator.classic.shard import Shard
 from kardia.kafka.states import ErrorCode, GroupState
 
 

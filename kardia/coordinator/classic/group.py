@@ -13,7 +13,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from dataclasses import dataclass, field
 
-from kardia.coordinator.records import Offset, Open, Partition
+from kardia.coordinator.classic.records import Offset, Open, Partition
 from kardia.kafka.states import ErrorCode, GroupState
 
 CONSUMER = "consumer"

@@ -7,13 +7,13 @@ Checks come in Kafka's order, the first that hits answers. Follows `handleJoinGr
 
 from __future__ import annotations
 
-from kardia.coordinator.group import Group, Member
-from kardia.coordinator.held_up import Replaced
-from kardia.coordinator.operations import Join
-from kardia.coordinator.reactions import REACTIONS
-from kardia.coordinator.rebalances import add_member, answer_joined, prepare, prepare_or_try, try_complete, vote
-from kardia.coordinator.shard import Shard, session_key
-from kardia.coordinator.stores import answer_replaced, store
+from kardia.coordinator.classic.group import Group, Member
+from kardia.coordinator.classic.held_up import Replaced
+from kardia.coordinator.classic.operations import Join
+from kardia.coordinator.classic.reactions import REACTIONS
+from kardia.coordinator.classic.rebalances import add_member, answer_joined, prepare, prepare_or_try, try_complete, vote
+from kardia.coordinator.classic.shard import Shard, session_key
+from kardia.coordinator.classic.stores import answer_replaced, store
 from kardia.kafka.states import ErrorCode, GroupState
 
 MEMBER_ID_REQUIRED_FROM = 4
