@@ -1,8 +1,8 @@
 """Cutting bytes into blocks of complete lines, and what reading a block gives: events by lane, counts by reason.
 
-The inner loop of both readers, live (`ingest.tail`) and offline (`ingest.offline`). A block is bytes that end with a
-line end; positions are byte positions in the file. Damage is met here: CR before the line end is trimmed, a run of NUL
-bytes before a line (a writer that kept its offset over a truncate) is skipped and counted, a byte order mark at
+The inner loop of both readers, live (`ingest.tail.tailer`) and offline (`ingest.offline`). A block is bytes that end
+with a line end; positions are byte positions in the file. Damage is met here: CR before the line end is trimmed, a run
+of NUL bytes before a line (a writer that kept its offset over a truncate) is skipped and counted, a byte order mark at
 the head of the file is skipped, a line over `MAX_LINE_BYTES` is rejected with its length. A request of several lines (a
 broker that does not escape line breaks, up to 2.7) is one line here, and never cut.
 """

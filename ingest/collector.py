@@ -5,7 +5,7 @@
     3 send      a *flush*: the events of every lane, then a tick per source, one or more records per lane
     4 acknowledged  by the topic, every record of the flush and of all flushes before it
     5 positions in memory become those taken at the flush
-    6 save      temporary file, fsync, rename, fsync (see `ingest.positions`), at most once in two seconds
+    6 save      temporary file, fsync, rename, fsync (see `ingest.tail.positions`), at most once in two seconds
 
 A crash between any two steps repeats lines, with the same ids, and loses none. Reading pauses while `MAX_IN_FLIGHT`
 records wait for the topic, so memory stays flat when it is away. Clock, topic and offsets come through `ingest.ports`;
@@ -27,11 +27,11 @@ from ingest.metrics import Metrics
 from ingest.offline import tick
 from ingest.outgoing import Lanes, encoded, routed
 from ingest.ports import Clock, Ends, Records, Samples, Saves, Sessions, Topic
-from ingest.positions import Positions, SavedDirectory
 from ingest.processes import Processes, of_groups, summary_of
 from ingest.router import Directory
 from ingest.session_lengths import SessionLengths, sessions_of
-from ingest.stream import Covered, LogStream
+from ingest.tail.broker_log import Covered, LogStream
+from ingest.tail.positions import Positions, SavedDirectory
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, broker_of, for_shard, lane_of, stream_of
 
 FLUSH_MS = 80

@@ -18,20 +18,20 @@ from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.ends import EndsSource
 from ingest.errors import PositionsError
-from ingest.followable import Followable
 from ingest.metrics import Metrics
-from ingest.notices import GATHER_S, Notices, gather_s
 from ingest.offsets_source import OffsetsSource, partitions_of_offsets
 from ingest.ports import Clock, Saves, Topic
-from ingest.positions import Positions, Store
 from ingest.producer import KafkaTopic, ensure_topic
 from ingest.router import Directory
 from ingest.sampler import Sampler
 from ingest.session_config import SessionConfig
 from ingest.settings import CollectSettings, ReadSettings, expanded
 from ingest.stamps import zone_named
-from ingest.stream import LogStream
-from ingest.tail import Tail
+from ingest.tail.broker_log import LogStream
+from ingest.tail.followable import Followable
+from ingest.tail.notices import GATHER_S, Notices, gather_s
+from ingest.tail.positions import Positions, Store
+from ingest.tail.tailer import Tail
 from ingest.topic_id import UNKNOWN
 
 IDLE_S = 0.1

@@ -23,8 +23,8 @@ from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.dialects.text_layout import MAX_JOINED_LINES
 from ingest.errors import SettingsError
-from ingest.incarnation import name_of
 from ingest.stamps import crosses_fold, zone_named
+from ingest.tail.incarnation import name_of
 from kardia.events import DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS
 
 RANGE_BYTES = 64 * 1024 * 1024

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ingest.committed import Committed, SavedCommitted
-from ingest.positions import Positions, SavedDirectory
+from ingest.tail.positions import Positions, SavedDirectory
 from kardia.events import Event
 
 
@@ -41,7 +41,7 @@ class Topic(Protocol):
 
 
 class Saves(Protocol):
-    """Where a collector keeps what it goes on from (`ingest.positions.Store`)."""
+    """Where a collector keeps what it goes on from (`ingest.tail.positions.Store`)."""
 
     directory: Path
 

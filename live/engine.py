@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from ingest.committed import SavedCommitted
 from ingest.ports import Clock
-from ingest.positions import SAVE_MS, Positions, SavedDirectory
-from ingest.positions import Store as PositionsStore
 from ingest.router import Directory
+from ingest.tail.positions import SAVE_MS, Positions, SavedDirectory
+from ingest.tail.positions import Store as PositionsStore
 from ingest.wire import format_of
 from kardia.locations import Folder
 from kardia.observe.careful import REASON as NOT_APPLIED

@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from ingest.positions import Positions
+from ingest.tail.positions import Positions
 from kardia.durable import replace_file
 from spark_jobs import state_codec
 from spark_jobs.errors import StateError

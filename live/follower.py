@@ -26,7 +26,7 @@ from api.files.reader import TableReader
 from ingest.clients import client_settings
 from ingest.errors import IngestError
 from ingest.ports import Clock
-from ingest.positions import Positions
+from ingest.tail.positions import Positions
 from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES, PROGRESS
 from live.followed import BATCHES, Ends, Followed

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ingest.committed import SavedCommitted
-from ingest.positions import Positions, Store
 from ingest.router import Directory
+from ingest.tail.positions import Positions, Store
 from kardia.locations import Folder
 from live import state
 from live.files import Batch, BatchFiles, LaneStore, unpacked

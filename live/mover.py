@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from ingest.positions import Positions, Store
 from ingest.producer import ensure_topic
 from ingest.settings import Place
+from ingest.tail.positions import Positions, Store
 from ingest.topic_id import UNKNOWN
 from kardia.events import DEFAULT_LANES
 from kardia.locations import Folder

@@ -20,7 +20,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from ingest.positions import SavedDirectory, Store
+from ingest.tail.positions import SavedDirectory, Store
 from ingest.topic_id import UNKNOWN
 from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES

@@ -16,7 +16,7 @@ from ingest.clients import client_settings
 from ingest.live import Following, check_logs
 from ingest.metrics import Metrics
 from ingest.ports import Clock
-from ingest.positions import Store
+from ingest.tail.positions import Store
 from live import state
 from live.ahead import Ahead
 from live.engine import Engine

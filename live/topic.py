@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from ingest.client_log import CLIENT_LOG
 from ingest.ports import Clock
-from ingest.positions import Positions
+from ingest.tail.positions import Positions
 from ingest.topic_id import UNKNOWN, TopicWatch, topic_id
 from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER
 from spark_jobs.errors import TopicError

@@ -28,9 +28,9 @@ from ingest.archives.refusals import RefusedFile, line_of
 from ingest.dialects import MAX_LINE_BYTES
 from ingest.dialects.request_layout import MARK as REQUEST_MARK
 from ingest.errors import LogFileError
-from ingest.incarnation import name_of
 from ingest.layouts.recogniser import is_shipped, layouts
 from ingest.stamps import Stamps, crosses_fold
+from ingest.tail.incarnation import name_of
 
 MAX_WRITERS = 200
 """Writers of all wrapped logs together: two open files and a line of at most 1 MiB each."""

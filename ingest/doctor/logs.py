@@ -19,8 +19,8 @@ from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.dialects.text_layout import MARK, whole
 from ingest.doctor import Finding, Level
-from ingest.followable import NEXT, why_not
-from ingest.wrapped import LOOKED_AT_BYTES, EntrySplitter, form_in
+from ingest.tail.followable import NEXT, why_not
+from ingest.tail.wrapped import LOOKED_AT_BYTES, EntrySplitter, form_in
 from kardia.events import Event, Kind
 
 TAIL_BYTES = 8 << 20

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.collector import MAX_IN_FLIGHT, NAMELESS_MS, SLEPT_MS
-from ingest.stream import UNNAMED_MS
+from ingest.tail.broker_log import UNNAMED_MS
 from kardia.events import ALL_SHARDS, Event, Kind, lane_of
 from tests.ingest.lines import CONTROLLERS, START_MS, body, fetched_by_a_controller, fetched_by_a_follower, line, stamp
 from tests.ingest.world import LANES, World

@@ -11,11 +11,11 @@ from ingest.collector import Collector
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.metrics import Metrics
-from ingest.positions import Store
 from ingest.router import Directory
 from ingest.stamps import zone_named
-from ingest.stream import LogStream
-from ingest.tail import Tail
+from ingest.tail.broker_log import LogStream
+from ingest.tail.positions import Store
+from ingest.tail.tailer import Tail
 from ingest.wire import decode_batch
 from kardia.events import Event, Kind, event_id
 from tests.ingest.lines import START_MS, line

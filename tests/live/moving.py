@@ -14,7 +14,7 @@ from pathlib import Path
 from ingest.live import Following
 from ingest.metrics import Metrics
 from ingest.ports import Topic
-from ingest.positions import Store
+from ingest.tail.positions import Store
 from ingest.wire import format_of
 from kardia.tables import Row
 from live import left, moves

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ingest.positions import SAVE_MS, Positions
+from ingest.tail.positions import SAVE_MS, Positions
 from kardia.events import Kind
 from kardia.observe import observer
 from kardia.tables import LIVE_TABLES

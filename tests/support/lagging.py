@@ -16,8 +16,8 @@ from ingest.ends import EndsSource
 from ingest.live import SystemClock, committed_of
 from ingest.metrics import Metrics
 from ingest.offsets_source import OffsetsSource
-from ingest.positions import Store
 from ingest.router import Directory
+from ingest.tail.positions import Store
 from ingest.wire import decode_batch
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import LAG, Row

@@ -26,9 +26,9 @@ from api.notify.lifecycle import Alert, Notice
 from api.notify.state import Memory, StateFile
 from demo.broker import Broker
 from ingest.committed import SavedCommitted
-from ingest.identity import Saved
 from ingest.offline import tick
-from ingest.positions import Positions, SavedDirectory, Store
+from ingest.tail.identity import Saved
+from ingest.tail.positions import Positions, SavedDirectory, Store
 from ingest.wire import batches
 from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.kafka.states import GroupState

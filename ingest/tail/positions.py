@@ -23,7 +23,7 @@ import portalocker
 
 from ingest.committed import SavedCommitted
 from ingest.errors import PositionsError, PositionsLockedError, PositionsUnreadableError
-from ingest.identity import Saved
+from ingest.tail.identity import Saved
 from kardia.durable import replace_file
 
 VERSION = 1

@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ingest.identity import Saved
-from ingest.incarnation import Incarnation
-from ingest.tail import Loss, Tail
+from ingest.tail.identity import Saved
+from ingest.tail.incarnation import Incarnation
+from ingest.tail.tailer import Loss, Tail
 
 ROTATE_WAIT_S = 5.0
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from ingest.blocks import AHEAD_MS, Gathered, Line, held_from, held_lines, read_cut, read_last
 from ingest.dialects import UNNAMED, Asked, Dialect, Listener, better
-from ingest.identity import Saved
-from ingest.incarnation import Incarnation
-from ingest.kubelet import is_continued
 from ingest.router import Directory
-from ingest.tail import Read, Tail
-from ingest.wrapped import texts_in
+from ingest.tail.identity import Saved
+from ingest.tail.incarnation import Incarnation
+from ingest.tail.kubelet import is_continued
+from ingest.tail.tailer import Read, Tail
+from ingest.tail.wrapped import texts_in
 from kardia.events import ALL_SHARDS, Event, Kind
 
 UNNAMED_BYTES = 4 * 1024 * 1024

@@ -18,10 +18,10 @@ from ingest.blocks import Cut, Gathered, Line, Splitter, read_cut
 from ingest.dialects import MAX_LINE_BYTES
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
-from ingest.kubelet import is_continued
 from ingest.router import Directory
 from ingest.stamps import zone_named
-from ingest.wrapped import LOOKED_AT_BYTES, EntrySplitter, form_in, splitter_of, texts_in
+from ingest.tail.kubelet import is_continued
+from ingest.tail.wrapped import LOOKED_AT_BYTES, EntrySplitter, form_in, splitter_of, texts_in
 from kardia.events import Event, Kind
 from tests.ingest.archives import wrapping
 from tests.ingest.lines import START_MS, line, stamp

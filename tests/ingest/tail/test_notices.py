@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ingest.collector import FLUSH_MS, REST_S, TICK_MS
-from ingest.notices import GATHER_BYTES, GATHER_FEW_S, GATHER_S, Notices, gather_s
-from ingest.positions import SAVE_MS
+from ingest.tail.notices import GATHER_BYTES, GATHER_FEW_S, GATHER_S, Notices, gather_s
+from ingest.tail.positions import SAVE_MS
 from tests.ingest.world import World
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells in this way")

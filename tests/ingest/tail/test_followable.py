@@ -12,9 +12,9 @@ import pytest
 from ingest.doctor import Level
 from ingest.doctor.logs import examine
 from ingest.errors import SettingsError
-from ingest.followable import HEAD_BYTES, Followable, why_not
 from ingest.live import SystemClock, run
 from ingest.settings import CollectSettings
+from ingest.tail.followable import HEAD_BYTES, Followable, why_not
 from tests.ingest.archives import wrapping
 from tests.ingest.lines import line
 

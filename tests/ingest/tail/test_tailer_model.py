@@ -13,7 +13,7 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.ingest.files import Reader, Writer
+from tests.ingest.tail.files import Reader, Writer
 
 CALM = ("append", "append", "partial", "read", "read", "rename", "restart", "crash", "wait", "save")
 WILD = (*CALM, "copytruncate", "truncate")

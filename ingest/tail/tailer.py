@@ -1,6 +1,6 @@
 """Follow one log file through rename rotation, copytruncate, deletion and restarts.
 
-Three things are kept apart: *identity* (`ingest.identity`), *position* (what was handed out) and *acknowledgement*
+Three things are kept apart: *identity* (`ingest.tail.identity`), *position* (what was handed out) and *acknowledgement*
 (`ingest.collector` saves a position only when the topic has it). Old incarnations are read to their end before a newer
 one is begun, so lines come in the order they were written. What may be lost is said: a `Loss`, which becomes a GAP.
 
@@ -23,8 +23,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ingest.blocks import Cut
-from ingest.identity import Saved, continues, digest, same_file
-from ingest.incarnation import Incarnation, TruncatedError
+from ingest.tail.identity import Saved, continues, digest, same_file
+from ingest.tail.incarnation import Incarnation, TruncatedError
 
 READ_BYTES = 1024 * 1024
 """Bytes read at once."""

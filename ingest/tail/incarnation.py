@@ -12,8 +12,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from ingest.blocks import Cut, Splitter
-from ingest.identity import HEAD_BYTES, MARK_BYTES, Saved, digest
-from ingest.wrapped import LOOKED_AT_BYTES, EntrySplitter, splitter_of
+from ingest.tail.identity import HEAD_BYTES, MARK_BYTES, Saved, digest
+from ingest.tail.wrapped import LOOKED_AT_BYTES, EntrySplitter, splitter_of
 
 
 class TruncatedError(Exception):

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import PositionsError, PositionsLockedError, PositionsUnreadableError
-from ingest.identity import Saved
-from ingest.positions import VERSION, Positions, SavedDirectory, Store, sealed
+from ingest.tail.identity import Saved
+from ingest.tail.positions import VERSION, Positions, SavedDirectory, Store, sealed
 
 ENTRY = Saved("a1", 1, 2, 10, "ff", 123, 64, "ee", 5, 6.5, 123)
 
@@ -141,7 +141,7 @@ def test_positions_are_readable_by_their_owner_only(store: Store) -> None:
 
 def test_a_second_collector_is_told_who_holds_them(tmp_path: Path) -> None:
     held = Store(tmp_path / "p")
-    program = f"from ingest.positions import Store; from pathlib import Path; Store(Path({str(tmp_path / 'p')!r}))"
+    program = f"from ingest.tail.positions import Store; from pathlib import Path; Store(Path({str(tmp_path / 'p')!r}))"
     second = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=240)
     assert second.returncode != 0
     assert f"process {os.getpid()}" in second.stderr

@@ -1,5 +1,5 @@
 """Whether a log can be followed: a collector reads lines as the broker wrote them, or as a container runtime wrapped
-them (`ingest.wrapped`).
+them (`ingest.tail.wrapped`).
 
 What the journal or an export wrapped, and what is compressed, is for a replay: followed as it is, some of its lines
 would be read, others refused, and sentences of the coordinator passed over without a word. Looks at the head of a file;
@@ -15,7 +15,7 @@ from ingest.archives.envelopes import form_of, has_plain_lines
 from ingest.archives.opened import packing_of
 from ingest.errors import SettingsError
 from ingest.layouts.recogniser import layouts
-from ingest.wrapped import form_in
+from ingest.tail.wrapped import form_in
 
 HEAD_BYTES = 64 * 1024
 """So much of a file shows its form: a container runtime cuts lines at 16 KiB."""

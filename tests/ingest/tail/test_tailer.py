@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest.tail import MAX_OPEN
-from tests.ingest.files import Reader, Writer
+from ingest.tail.tailer import MAX_OPEN
+from tests.ingest.tail.files import Reader, Writer
 
 
 @pytest.fixture
