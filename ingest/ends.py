@@ -17,8 +17,8 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its stub
 
 from ingest.client_log import CLIENT_LOG
-from ingest.committed import Committed, Partition
 from ingest.metrics import Metrics
+from ingest.offsets.committed import Committed, Partition
 from ingest.security.reach import allowed, made
 from kardia.events import ALL_SHARDS, Event, Kind
 

@@ -12,14 +12,14 @@ from typing import Self
 from prometheus_client import start_http_server
 
 from ingest.collector import FLUSH_MS, Collector
-from ingest.committed import Committed
 from ingest.dialects import Dialect, is_numbered
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.ends import EndsSource
 from ingest.errors import PositionsError
 from ingest.metrics import Metrics
-from ingest.offsets_source import OffsetsSource, partitions_of_offsets
+from ingest.offsets.committed import Committed
+from ingest.offsets.source import OffsetsSource, partitions_of_offsets
 from ingest.ports import Clock, Saves, Topic
 from ingest.producer import KafkaTopic, ensure_topic
 from ingest.router import Directory

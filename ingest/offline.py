@@ -34,8 +34,8 @@ from ingest.archives.opened import head_of, open_log
 from ingest.blocks import Gathered, Splitter, read_cut, read_last
 from ingest.dialects import Dialect
 from ingest.dialects.line_patterns import Patterns
-from ingest.offsets_dump import HEAD_BYTES, dump_events, is_dump
-from ingest.offsets_records import record_events
+from ingest.offsets.dump import HEAD_BYTES, dump_events, is_dump
+from ingest.offsets.records import record_events
 from ingest.planning import RANGE_BYTES, FileRange, dialect_for, plan
 from ingest.processes import NOTHING, Processes, Summary, summary_of
 from ingest.router import UNROUTED, ClientKey, Directory

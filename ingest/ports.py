@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from ingest.committed import Committed, SavedCommitted
+from ingest.offsets.committed import Committed, SavedCommitted
 from ingest.tail.positions import Positions, SavedDirectory
 from kardia.events import Event
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from ingest.dialects import excerpt
-from ingest.offsets_records import MAX_AT_MS, MAX_MEMBERS
+from ingest.offsets.records import MAX_AT_MS, MAX_MEMBERS
 from kardia.events import ADMIN_BROKER, ALL_SHARDS, CLOCKS_APART_MS, Event, Kind, shard_of
 
 STREAM = f"{ADMIN_BROKER}/samples"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ingest.committed import SavedCommitted
+from ingest.offsets.committed import SavedCommitted
 from ingest.ports import Clock
 from ingest.router import Directory
 from ingest.tail.positions import SAVE_MS, Positions, SavedDirectory

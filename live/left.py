@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from ingest.committed import SavedCommitted
+from ingest.offsets.committed import SavedCommitted
 from ingest.router import Directory
 from ingest.tail.positions import Positions, Store
 from kardia.locations import Folder

@@ -34,9 +34,9 @@ def capture(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from ingest.capture import Capture
     from ingest.clients import client_settings
     from ingest.errors import IngestError
+    from ingest.offsets.capture import Capture
 
     console = Console(stderr=True)
     try:
@@ -64,9 +64,9 @@ def _sample(bootstrap_server: str, out: Path, client_config: Path | None, every_
     import threading
     import time
 
-    from ingest.capture import capture_samples
     from ingest.clients import client_settings
     from ingest.errors import IngestError
+    from ingest.offsets.capture import capture_samples
 
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -20,8 +20,8 @@ from ingest.archives.opened import head_of, packing_of
 from ingest.dialects.request_layout import MARK as REQUEST_MARK
 from ingest.errors import LogFileError
 from ingest.layouts.recogniser import COORDINATOR_TAG, Layouts, layouts
-from ingest.offsets_dump import HEAD_BYTES as _DUMP_BYTES
-from ingest.offsets_dump import is_dump
+from ingest.offsets.dump import HEAD_BYTES as _DUMP_BYTES
+from ingest.offsets.dump import is_dump
 from ingest.samples import is_sample
 
 HEAD_BYTES = 4 * 1024 * 1024

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub do
 
 from ingest.doctor import Finding, Level, loggers, remedies, rights
 from ingest.errors import AwayError, RefusedError
-from ingest.offsets_source import CONSUMER, TOPIC
+from ingest.offsets.source import CONSUMER, TOPIC
 from ingest.security.config import ClientConfig
 from ingest.security.reach import connect
 from ingest.security.rendering import librdkafka as rendered

@@ -6,8 +6,8 @@ and `positions.old` (the one before).
 
 Loading takes the valid file with the highest number of the three, so a torn or missing one falls back to the one
 before. Nothing valid among files that exist is an error: never start from 0 silently. Nothing there at all is a first
-start. `directory` (which client speaks for which group) is kept the same way beside it; losing it costs FETCH
-evidence for a while and nothing else. `committed` (`ingest.committed`) is saved before the positions, so that it is
+start. `directory` (which client speaks for which group) is kept the same way beside it; losing it costs FETCH evidence
+for a while and nothing else. `committed` (`ingest.offsets.committed`) is saved before the positions, so that it is
 never behind them; without it the offsets topic is read anew.
 """
 
@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 import msgspec
 import portalocker
 
-from ingest.committed import SavedCommitted
 from ingest.errors import PositionsError, PositionsLockedError, PositionsUnreadableError
+from ingest.offsets.committed import SavedCommitted
 from ingest.tail.identity import Saved
 from kardia.durable import replace_file
 

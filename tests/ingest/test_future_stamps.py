@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ingest.blocks import AHEAD_MS, HELD_AHEAD_MS
-from ingest.offsets_records import record_event
+from ingest.offsets.records import record_event
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from tests.ingest.lines import START_MS, body, line

@@ -23,7 +23,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from demo.broker import Broker
-from ingest.capture import Capture
+from ingest.offsets.capture import Capture
 from ingest.sampler import Sampler
 from ingest.samples import is_sample, sample_line
 from ingest.wire import decode_batch

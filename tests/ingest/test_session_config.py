@@ -86,7 +86,7 @@ def test_the_brokers_setting_and_that_of_a_group_are_told_and_followed(kafka: Br
 def test_a_group_of_the_consumer_protocol_is_known_by_its_records(kafka: Broker) -> None:
     """From the records as a collector reads them: nobody lists groups."""
     from ingest.metrics import Metrics
-    from ingest.offsets_source import OffsetsSource
+    from ingest.offsets.source import OffsetsSource
 
     group, topic = f"met-{uuid4().hex[:8]}", f"topic-{uuid4().hex[:8]}"
     kafka.create_topic(topic, 1)

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from demo.broker import Broker
-from ingest.offsets_source import TOPIC, partitions_of_offsets
+from ingest.offsets.source import TOPIC, partitions_of_offsets
 from spark_jobs.errors import TopicError
 from spark_jobs.topic import CONSUMER, lanes_of
 

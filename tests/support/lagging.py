@@ -15,7 +15,7 @@ from ingest.collector import Collector
 from ingest.ends import EndsSource
 from ingest.live import SystemClock, committed_of
 from ingest.metrics import Metrics
-from ingest.offsets_source import OffsetsSource
+from ingest.offsets.source import OffsetsSource
 from ingest.router import Directory
 from ingest.tail.positions import Store
 from ingest.wire import decode_batch

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ingest.collector import OFFSETS_SOURCE
 from ingest.offline import ParsedRange, parse_range, plan, route, tick
-from ingest.offsets_records import record_event
-from ingest.offsets_source import MARGIN_MS
+from ingest.offsets.records import record_event
+from ingest.offsets.source import MARGIN_MS
 from ingest.router import Directory
 from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind

@@ -1,6 +1,6 @@
 """Records of `__consumer_offsets` as events: group metadata, commits, and the rest by name.
 
-`decode_key` and `decode_value` read any record by the layouts of `ingest.offsets_schema`; `record_event` makes the
+`decode_key` and `decode_value` read any record by the layouts of `ingest.offsets.schema`; `record_event` makes the
 event. A null value is a tombstone. Transaction markers never reach a consumer and so never come here. What does not
 follow its layout is a REJECTED event (`bad_record`, or `unsupported_version`), an unknown kind is skipped: None.
 
@@ -21,7 +21,7 @@ from ingest.consumer_protocol import assignment_of_bytes
 from ingest.dialects import excerpt
 from ingest.dialects.request_events import MAX_TOPICS
 from ingest.errors import RecordError
-from ingest.offsets_schema import LAYOUTS, Field, Layout
+from ingest.offsets.schema import LAYOUTS, Field, Layout
 from kardia.events import ALL_SHARDS, Event, Kind
 
 SOURCE = "offsets-topic/offsets"

@@ -16,8 +16,8 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_expone
 
 from ingest.client_log import CLIENT_LOG
 from ingest.errors import SettingsError
-from ingest.offsets_records import captured_line
-from ingest.offsets_source import CONSUMER, TOPIC, partitions_of_offsets
+from ingest.offsets.records import captured_line
+from ingest.offsets.source import CONSUMER, TOPIC, partitions_of_offsets
 from ingest.sampler import Sampler
 from ingest.samples import sample_line
 from ingest.security.reach import connect, made

@@ -11,7 +11,7 @@ import pytest
 from ingest.archives.kinds import Kind as FileKind
 from ingest.archives.kinds import kind_of
 from ingest.offline import read_offsets_file
-from ingest.offsets_dump import dump_events
+from ingest.offsets.dump import dump_events
 from kardia.events import Event, Kind, shard_of
 from tests.ingest.lines import DATA
 

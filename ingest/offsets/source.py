@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from ingest.client_log import CLIENT_LOG
 from ingest.errors import AwayError, SettingsError
 from ingest.metrics import Metrics
-from ingest.offsets_ends import UNKNOWN, Ends
-from ingest.offsets_records import record_event
+from ingest.offsets.complete_to import UNKNOWN, Ends
+from ingest.offsets.records import record_event
 from ingest.security.reach import connect, made
 from kardia.events import Event
 

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.metrics import Metrics
-from ingest.offsets_ends import UNKNOWN, Ends
-from ingest.offsets_source import OffsetsSource
+from ingest.offsets.complete_to import UNKNOWN, Ends
+from ingest.offsets.source import OffsetsSource
 from kardia.events import Kind
 from tests.support.commits import is_not_yet
 

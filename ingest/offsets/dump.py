@@ -20,8 +20,8 @@ import msgspec
 from ingest.consumer_protocol import assignment_of_bytes
 from ingest.dialects import excerpt
 from ingest.dialects.sentence import UUID, UUID_IN_BASE64
-from ingest.offsets_records import MAX_AT_MS, SOURCE, commit_event, group_event, other_event
-from ingest.offsets_schema import LAYOUTS
+from ingest.offsets.records import MAX_AT_MS, SOURCE, commit_event, group_event, other_event
+from ingest.offsets.schema import LAYOUTS
 from kardia.events import ALL_SHARDS, Event, Kind, shard_of
 
 HEAD_BYTES = 256 * 1024

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from ingest.errors import RecordError
 from ingest.offline import read_offsets_file
-from ingest.offsets_records import captured_line, decode_key, decode_value, record_event
-from ingest.offsets_schema import LAYOUTS, Field, Layout
+from ingest.offsets.records import captured_line, decode_key, decode_value, record_event
+from ingest.offsets.schema import LAYOUTS, Field, Layout
 from kardia.events import Event, Kind, shard_of
 from tests.ingest.lines import DATA, STORIES
 
