@@ -19,12 +19,12 @@ from bench.lines import write_log
 from bench.result import Result, Usage, memory_mb
 from demo.broker import Broker
 from ingest.blocks import Gathered
-from ingest.folded_wire import Outgoing
 from ingest.offline import parse_range, plan, route
-from ingest.outgoing import encoded, routed
 from ingest.router import Directory
 from ingest.rows import Rows
-from ingest.wire import FORMAT_HEADER, format_of
+from ingest.wire.batches import FORMAT_HEADER, format_of
+from ingest.wire.folded_batch import Outgoing
+from ingest.wire.outgoing import encoded, routed
 from kardia.events import DEFAULT_LANES, Event
 from kardia.observe import ObserverSettings
 from kardia.stretches import Stretch

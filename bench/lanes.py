@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bench.population import CALM, Batch, Population, Shape
 from bench.result import Result
-from ingest.wire import FORMAT, batches
+from ingest.wire.batches import FORMAT, batches
 from kardia.events import DEFAULT_LANES
 from kardia.observe import ObserverSettings
 from spark_jobs import journal, state_codec

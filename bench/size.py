@@ -31,7 +31,7 @@ from bench.result import Result, cpu_seconds, memory_mb
 from bench.stages import between, counts
 from demo.broker import Broker
 from demo.ports import free_ports
-from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, batches
+from ingest.wire.batches import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, batches
 from kardia.events import DEFAULT_LANES, lane_of, shard_of
 
 GROUPS = (1_000, 10_000, 100_000)

@@ -205,7 +205,7 @@ class Broker:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        from ingest.producer import create_topic
+        from ingest.wire.producer import create_topic
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "client.id": "kardia-setup", "log_level": 0})
         try:

@@ -21,7 +21,7 @@ import httpx
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from ingest.errors import BatchError
-from ingest.wire import decode_batch
+from ingest.wire.batches import decode_batch
 from kardia.events import Kind, lane_of, shard_of
 from supervise.process import ProcessError
 

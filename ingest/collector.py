@@ -22,16 +22,16 @@ from itertools import chain
 from operator import attrgetter
 
 from ingest.blocks import AHEAD_MS, FUTURE, HELD_AHEAD_MS, of_the_future
-from ingest.folded_wire import Outgoing
 from ingest.metrics import Metrics
 from ingest.offline import tick
-from ingest.outgoing import Lanes, encoded, routed
 from ingest.ports import Clock, Ends, Records, Samples, Saves, Sessions, Topic
 from ingest.processes import Processes, of_groups, summary_of
 from ingest.router import Directory
 from ingest.session_lengths import SessionLengths, sessions_of
 from ingest.tail.broker_log import Covered, LogStream
 from ingest.tail.positions import Positions, SavedDirectory
+from ingest.wire.folded_batch import Outgoing
+from ingest.wire.outgoing import Lanes, encoded, routed
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, broker_of, for_shard, lane_of, stream_of
 
 FLUSH_MS = 80

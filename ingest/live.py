@@ -21,7 +21,6 @@ from ingest.metrics import Metrics
 from ingest.offsets.committed import Committed
 from ingest.offsets.source import OffsetsSource, partitions_of_offsets
 from ingest.ports import Clock, Saves, Topic
-from ingest.producer import KafkaTopic, ensure_topic
 from ingest.router import Directory
 from ingest.sampler import Sampler
 from ingest.session_config import SessionConfig
@@ -32,7 +31,8 @@ from ingest.tail.followable import Followable
 from ingest.tail.notices import GATHER_S, Notices, gather_s
 from ingest.tail.positions import Positions, Store
 from ingest.tail.tailer import Tail
-from ingest.topic_id import UNKNOWN
+from ingest.wire.producer import KafkaTopic, ensure_topic
+from ingest.wire.topic_id import UNKNOWN
 
 IDLE_S = 0.1
 """Pause of a round that left nothing to read, where nobody tells of new lines: longer than `FLUSH_MS`, so that what a

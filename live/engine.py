@@ -22,7 +22,7 @@ from ingest.ports import Clock
 from ingest.router import Directory
 from ingest.tail.positions import SAVE_MS, Positions, SavedDirectory
 from ingest.tail.positions import Store as PositionsStore
-from ingest.wire import format_of
+from ingest.wire.batches import format_of
 from kardia.locations import Folder
 from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import PROGRESS, Row

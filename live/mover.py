@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from ingest.producer import ensure_topic
 from ingest.settings import Place
 from ingest.tail.positions import Positions, Store
-from ingest.topic_id import UNKNOWN
+from ingest.wire.producer import ensure_topic
+from ingest.wire.topic_id import UNKNOWN
 from kardia.events import DEFAULT_LANES
 from kardia.locations import Folder
 from kardia.locations import Store as ObjectStore

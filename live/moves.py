@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ingest.tail.positions import SavedDirectory, Store
-from ingest.topic_id import UNKNOWN
+from ingest.wire.topic_id import UNKNOWN
 from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES
 from live.files import Batch, BatchFiles, Puts

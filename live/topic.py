@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from ingest.client_log import CLIENT_LOG
 from ingest.ports import Clock
 from ingest.tail.positions import Positions
-from ingest.topic_id import UNKNOWN, TopicWatch, topic_id
-from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER
+from ingest.wire.batches import CLUSTER_HEADER, FORMAT_HEADER
+from ingest.wire.topic_id import UNKNOWN, TopicWatch, topic_id
 from spark_jobs.errors import TopicError
 from spark_jobs.lane import Record
 from spark_jobs.topic import lanes_of

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ingest.wire import MAX_PARTITIONS
+from ingest.wire.batches import MAX_PARTITIONS
 from kardia.events import Event
 
 STRAYS = 65_536
@@ -75,7 +75,7 @@ class _Met:
 
     def add(self, start: int, shard: int) -> bool:
         """Whether it had not been met before."""
-        key = start * (MAX_PARTITIONS + 1) + shard + 1  # below 2**64, see `ingest.wire`
+        key = start * (MAX_PARTITIONS + 1) + shard + 1  # below 2**64, see `ingest.wire.batches`
         keys = self._keys
         if not keys or key > keys[-1]:
             keys.append(key)

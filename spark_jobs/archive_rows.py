@@ -12,7 +12,7 @@ from math import isfinite
 import msgspec
 
 from ingest.errors import BatchError
-from ingest.wire import check_format, decode_batch
+from ingest.wire.batches import check_format, decode_batch
 from kardia.events import ALL_SHARDS, Event, Kind, event_id, lane_of
 from kardia.tables import EVENTS, Row
 from spark_jobs.archive_once import Once

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
-from ingest.topic_id import UNKNOWN
+from ingest.wire.topic_id import UNKNOWN
 from kardia.locations import Store
 from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs import (

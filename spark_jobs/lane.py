@@ -15,8 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from ingest.errors import BatchError
-from ingest.folded_wire import Batch
-from ingest.wire import check_format, decode_folded
+from ingest.wire.batches import check_format, decode_folded
+from ingest.wire.folded_batch import Batch
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, broker_of, lane_of
 from kardia.stretches import Stretch
 from spark_jobs import guard, state_codec

@@ -23,7 +23,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from ingest.client_log import CLIENT_LOG
-from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER
+from ingest.wire.batches import CLUSTER_HEADER, FORMAT_HEADER
 from kardia.tables import LIVE_TABLES
 from spark_jobs import relane, seeds, stream
 from spark_jobs.checkpoint import Before, Checkpoint, save, seeds_of

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ingest.topic_id import UNKNOWN
+from ingest.wire.topic_id import UNKNOWN
 from kardia.tables import LIVE_TABLES
 from spark_jobs import archive, relane, seeds, stream, topic_loss
 from spark_jobs.checkpoint import Before, Checkpoint, open_checkpoint, save, seeds_of

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # 
 
 from ingest.errors import AwayError, IngestError
 from ingest.security.reach import allowed, connect
-from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER
+from ingest.wire.batches import CLUSTER_HEADER, FORMAT_HEADER
 from spark_jobs.errors import RefusedError, TopicError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ingest.client_log import CLIENT_LOG
-from ingest.topic_id import TopicWatch, topic_id
+from ingest.wire.topic_id import TopicWatch, topic_id
 from spark_jobs.errors import TopicError, TopicLossError
 
 TIMEOUT_S = 30.0
@@ -73,7 +73,7 @@ def ends_of(bootstrap: str, topic: str, lanes: int, more: Mapping[str, str] | No
 
 
 def id_of(bootstrap: str, topic: str, more: Mapping[str, str] | None = None) -> str:
-    """Id of a topic (`ingest.topic_id`)."""
+    """Id of a topic (`ingest.wire.topic_id`)."""
     return topic_id(AdminClient({**(more or {}), "bootstrap.servers": bootstrap}, logger=CLIENT_LOG), topic, TIMEOUT_S)
 
 

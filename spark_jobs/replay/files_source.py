@@ -15,7 +15,7 @@ import msgspec
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from ingest.router import Directory
-from ingest.wire import FORMAT, encode_batch
+from ingest.wire.batches import FORMAT, encode_batch
 from spark_jobs.lane import FINISH
 from spark_jobs.replay.feeding import Feed
 from spark_jobs.replay.portions import Portion

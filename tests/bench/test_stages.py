@@ -14,7 +14,7 @@ from bench.lanes import alone, told
 from bench.population import HOT_SHARD, Batch, Population, Shape
 from bench.run import STAGES
 from cli.verbs.bench import bench
-from ingest.wire import FORMAT, batches
+from ingest.wire.batches import FORMAT, batches
 from kardia.events import DEFAULT_LANES, lane_of
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES, Row

@@ -13,7 +13,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from demo import legs
 from demo.broker import Broker
 from demo.legs import ReadMark
-from ingest.wire import encode_batch
+from ingest.wire.batches import encode_batch
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, shard_of
 
 

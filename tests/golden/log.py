@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ingest.wire import FORMAT, encode_batch
+from ingest.wire.batches import FORMAT, encode_batch
 from kardia.coordinator.classic import operations as ops
 from kardia.coordinator.classic.operations import Answer, Operation
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, shard_of

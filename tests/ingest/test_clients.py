@@ -8,9 +8,9 @@ import pytest
 
 from ingest.clients import MAX_BYTES, OWN, client_config, client_settings
 from ingest.errors import SettingsError
-from ingest.producer import PRODUCER
 from ingest.security.rendering import GENTLE
 from ingest.settings import CollectSettings
+from ingest.wire.producer import PRODUCER
 
 
 def written(tmp_path: Path, text: str) -> Path:

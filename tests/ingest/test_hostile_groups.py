@@ -10,7 +10,7 @@ import pytest
 
 from ingest.dialects.server_log import ServerLog
 from ingest.stamps import zone_named
-from ingest.wire import MAX_EVENTS, batches, decode_batch
+from ingest.wire.batches import MAX_EVENTS, batches, decode_batch
 from kardia.events import ALL_SHARDS, DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import TABLES

@@ -26,7 +26,7 @@ from demo.broker import Broker
 from ingest.offsets.capture import Capture
 from ingest.sampler import Sampler
 from ingest.samples import is_sample, sample_line
-from ingest.wire import decode_batch
+from ingest.wire.batches import decode_batch
 from kardia.events import DEFAULT_LANES, Event, Kind
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES, Row

@@ -16,7 +16,7 @@ from ingest.stamps import zone_named
 from ingest.tail.broker_log import LogStream
 from ingest.tail.positions import Store
 from ingest.tail.tailer import Tail
-from ingest.wire import decode_batch
+from ingest.wire.batches import decode_batch
 from kardia.events import Event, Kind, event_id
 from tests.ingest.lines import START_MS, line
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from api.settings import ApiSettings
-from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER
+from ingest.wire.batches import CLUSTER_HEADER, FORMAT_HEADER
 from kardia.tables import PROGRESS, Row
 from live.followed import Followed
 from live.followed_store import FollowedStore

@@ -15,7 +15,7 @@ from ingest.live import Following
 from ingest.metrics import Metrics
 from ingest.ports import Topic
 from ingest.tail.positions import Store
-from ingest.wire import format_of
+from ingest.wire.batches import format_of
 from kardia.tables import Row
 from live import left, moves
 from live.settings import LiveSettings

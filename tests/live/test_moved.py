@@ -17,8 +17,8 @@ import pytest
 
 from demo.broker import Broker
 from ingest.ports import Topic
-from ingest.producer import KafkaTopic
 from ingest.tail.positions import Store
+from ingest.wire.producer import KafkaTopic
 from live.files import BatchFiles
 from spark_jobs import checkpoint, owner, stream
 from spark_jobs.writers.faults import VARIABLE

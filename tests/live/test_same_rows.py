@@ -16,7 +16,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ingest.wire import format_of
+from ingest.wire.batches import format_of
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES, Row
 from spark_jobs.lane import Lane, Record

@@ -19,7 +19,7 @@ from demo.broker import Broker
 from ingest.errors import SettingsError
 from ingest.live import SystemClock
 from ingest.metrics import Metrics
-from ingest.wire import CLUSTER_HEADER
+from ingest.wire.batches import CLUSTER_HEADER
 from live.ahead import Ahead
 from live.metrics import LiveMetrics
 from live.run import Around, Running, started

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.folded_wire import Batch
+from ingest.wire.folded_batch import Batch
 from kardia.events import Event
 from kardia.observe import Observer, ObserverSettings
 from kardia.stretches import Stretch

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from ingest.wire import FORMAT
+from ingest.wire.batches import FORMAT
 from kardia.events import DEFAULT_LANES
 from kardia.tables import EVENTS
 from spark_jobs.archive import decoder

@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 
 from demo.broker import Broker
 from ingest.offline import tick
-from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, decode_batch, encode_batch
+from ingest.wire.batches import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, decode_batch, encode_batch
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
 from kardia.locations import Folder
 from kardia.observe import ObserverSettings

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.collector import MAX_IN_FLIGHT
-from ingest.wire import FORMAT, MAX_EVENTS, decode_batch, encode_batch
+from ingest.wire.batches import FORMAT, MAX_EVENTS, decode_batch, encode_batch
 from kardia.events import Event, Kind, event_id
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES

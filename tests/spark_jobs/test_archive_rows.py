@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.wire import FORMAT, encode_batch
+from ingest.wire.batches import FORMAT, encode_batch
 from kardia.events import ALL_SHARDS, Event, Kind, event_id, lane_of
 from kardia.tables import EVENTS
 from spark_jobs.archive_once import MAX_MARKS, STRAYS, Mark, Marks, Nothing, Once, moved

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from ingest.wire import FORMAT
+from ingest.wire.batches import FORMAT
 from kardia.tables import LIVE_TABLES
 from spark_jobs import archive, state_codec
 from spark_jobs.checkpoint import Agreement, Checkpoint, open_checkpoint

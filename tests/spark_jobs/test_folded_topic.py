@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest import wire
-from ingest.folded_wire import is_folded
+from ingest.wire import batches
+from ingest.wire.folded_batch import is_folded
 from kardia.observe import ObserverSettings
 from kardia.tables import Row
 from spark_jobs.archive_once import Nothing, Once
@@ -72,7 +72,7 @@ class Pipeline:
         for number, lane in enumerate(self.lanes):
             values = [data for at, data in new if at == number]
             first = max(lane.next_offset, 0)
-            records = [Record(first + at, 0, wire.format_of(data).encode(), data) for at, data in enumerate(values)]
+            records = [Record(first + at, 0, batches.format_of(data).encode(), data) for at, data in enumerate(values)]
             self.rows.append({name: list(rows) for name, rows in lane.step(records).items() if rows})
 
     def finish(self) -> list[list[Row]]:
@@ -83,7 +83,7 @@ class Pipeline:
         archived: list[list[Row]] = []
         for number in range(LANES):
             values = [data for at, data in self.world.topic.records if at == number]
-            records = [Record(at, 0, wire.format_of(data).encode(), data) for at, data in enumerate(values)]
+            records = [Record(at, 0, batches.format_of(data).encode(), data) for at, data in enumerate(values)]
             found = rows_of("c", number, Once({}, Nothing()), records)
             archived.append(sorted((*row[:SOFTWARE], *row[SOFTWARE + 1 :]) for row in found))
         return archived
@@ -101,7 +101,7 @@ def test_rows_are_the_same_folded_or_not(
     tmp_path_factory: pytest.TempPathFactory, story: str, history: list[tuple[str, int]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "MAX_BYTES", 20_000)  # several records of one range
+        patch.setattr(batches, "MAX_BYTES", 20_000)  # several records of one range
         compared(tmp_path_factory.mktemp("worlds"), lines_of(story), history)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ingest.wire import FORMAT, encode_batch
+from ingest.wire.batches import FORMAT, encode_batch
 from kardia.events import Event, Kind, shard_of
 from kardia.observe import ObserverSettings
 from kardia.observe.intake.intake import MAX_SOURCES

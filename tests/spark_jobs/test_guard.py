@@ -23,7 +23,7 @@ from ingest.dialects.request_json import RequestJson
 from ingest.errors import BatchError
 from ingest.offline import plan
 from ingest.offsets import records as offsets_records
-from ingest.wire import decode_batch, encode_batch
+from ingest.wire.batches import decode_batch, encode_batch
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from kardia.observe.careful import MAX_OF_GROUP, REASON, Careful

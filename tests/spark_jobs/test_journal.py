@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.wire import batches, encode_batch
+from ingest.wire.batches import batches, encode_batch
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from kardia.observe.careful import Careful

@@ -8,7 +8,7 @@ from functools import cache
 import msgspec
 import pytest
 
-from ingest.wire import encode_batch
+from ingest.wire.batches import encode_batch
 from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.observe import ObserverSettings
 from kardia.tables import REJECTED, TRANSITIONS

@@ -23,7 +23,7 @@ from ingest.dialects.server_log import ServerLog
 from ingest.offline import plan, tick
 from ingest.router import Directory
 from ingest.stamps import zone_named
-from ingest.wire import batches
+from ingest.wire.batches import batches
 from kardia.events import DEFAULT_LANES, Kind
 from kardia.observe import ObserverSettings
 from kardia.observe.careful import REASON

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from demo.broker import Broker
-from ingest.wire import decode_batch
+from ingest.wire.batches import decode_batch
 from kardia.events import event_id
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES

@@ -18,8 +18,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from demo.broker import Broker
-from ingest.topic_id import UNKNOWN, topic_id
-from ingest.wire import decode_batch
+from ingest.wire.batches import decode_batch
+from ingest.wire.topic_id import UNKNOWN, topic_id
 from kardia.events import Event, Kind, event_id
 from spark_jobs import checkpoint
 from spark_jobs.archive_rows import is_archived

@@ -34,7 +34,7 @@ from ingest.errors import AwayError, RefusedError
 from ingest.security import properties
 from ingest.security.reach import connect
 from ingest.security.rights import Right, least
-from ingest.wire import decode_batch
+from ingest.wire.batches import decode_batch
 from kardia.events import DEFAULT_LANES, Kind
 from tests.spark_jobs.support import rows
 from tests.support.secured import (

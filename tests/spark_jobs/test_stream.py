@@ -27,7 +27,7 @@ from deltalake import DeltaTable
 from demo.broker import Broker
 from demo.ports import free_ports
 from ingest.offline import tick
-from ingest.wire import CLUSTER_HEADER, MAX_BYTES, decode_batch, encode_batch
+from ingest.wire.batches import CLUSTER_HEADER, MAX_BYTES, decode_batch, encode_batch
 from kardia.events import Event, Kind, event_id, lane_of, shard_of
 from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.journal import MIN_BYTES

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from demo.broker import Broker
-from ingest.wire import encode_batch
+from ingest.wire.batches import encode_batch
 from kardia.events import Event, Kind, event_id, lane_of
 from kardia.observe.careful import REASON
 from spark_jobs.writers.faults import VARIABLE

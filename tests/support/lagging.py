@@ -18,7 +18,7 @@ from ingest.metrics import Metrics
 from ingest.offsets.source import OffsetsSource
 from ingest.router import Directory
 from ingest.tail.positions import Store
-from ingest.wire import decode_batch
+from ingest.wire.batches import decode_batch
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import LAG, Row
 from tests.api.written import Tables

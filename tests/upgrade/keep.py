@@ -29,7 +29,7 @@ from ingest.offline import tick
 from ingest.offsets.committed import SavedCommitted
 from ingest.tail.identity import Saved
 from ingest.tail.positions import Positions, SavedDirectory, Store
-from ingest.wire import batches
+from ingest.wire.batches import batches
 from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.kafka.states import GroupState
 from kardia.observe import ObserverSettings

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from demo.broker import Broker
-from ingest.wire import decode_batch
+from ingest.wire.batches import decode_batch
 from kardia.events import event_id
 from kardia.observe import ObserverSettings
 from spark_jobs import checkpoint, state_codec

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from ingest.producer import _create
+from ingest.wire.producer import _create
 
 
 def test_brokers_that_do_not_answer_are_told_in_a_sentence() -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ingest.blocks import Gathered
-from ingest.folded_wire import Outgoing
 from ingest.router import UNROUTED, Directory
 from ingest.rows import NONE, Rows
-from ingest.wire import batches, folded_batches
+from ingest.wire.batches import batches, folded_batches
+from ingest.wire.folded_batch import Outgoing
 from kardia.events import Event, lane_of
 
 Lanes = list[list[Event | Outgoing]]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest import folded_wire, wire
 from ingest.errors import BatchError
-from ingest.folded_wire import Outgoing, is_folded
 from ingest.rows import NONE, Rows
-from ingest.wire import batches, decode_batch, decode_folded, encode_batch, folded_batches, format_of
+from ingest.wire import folded_batch
+from ingest.wire.batches import batches, decode_batch, decode_folded, encode_batch, folded_batches, format_of
+from ingest.wire.folded_batch import Outgoing, is_folded
 from kardia.events import Event, Kind
 from kardia.stretches import WIDTH, Stretch, sender_of
 from tests.support.folding import Folder
@@ -37,7 +37,7 @@ def of_requests(name: str) -> list[list[Event]]:
 @pytest.mark.parametrize("name", FIRST_LIGHT)
 @pytest.mark.parametrize("most_bytes", [3_000, 512 * 1024])
 def test_what_was_folded_comes_back(name: str, most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MAX_BYTES", most_bytes)
+    monkeypatch.setattr("ingest.wire.batches.MAX_BYTES", most_bytes)
     for events in of_requests(name):
         records = list(folded_batches(folded(events)))
         found = [decode_batch(data) for data, _ in records]
@@ -77,7 +77,7 @@ def test_any_numbers_come_back_bit_by_bit(given_rows: list[tuple[float, ...]]) -
         arrived = base - total
         rows.append((start, start + length, base, arrived, arrived + until, arrived + until + rest, float(size)))
     sent = stretch(*rows)
-    (back,) = decode_folded(folded_wire.encode([], Rows.of([sent]))).stretches
+    (back,) = decode_folded(folded_batch.encode([], Rows.of([sent]))).stretches
     assert (sender_of(back.head), back.numbers) == (sender_of(sent.head), sent.numbers)
 
 
@@ -103,7 +103,7 @@ def test_the_header_names_the_format_and_few_events_are_not_folded() -> None:
 )
 def test_what_no_collector_sends_is_no_batch(head: Event, rows: list[tuple[float, ...]]) -> None:
     numbers = array("d", [number for row in rows for number in row])
-    body = folded_wire.Body([], [head], 0, 0, [(1, bytes(len(rows))), (0, numbers.tobytes())])
+    body = folded_batch.Body([], [head], 0, 0, [(1, bytes(len(rows))), (0, numbers.tobytes())])
     with pytest.raises(BatchError):
         decode_batch(msgspec.msgpack.encode(body))
 
@@ -123,7 +123,7 @@ def test_what_no_collector_sends_is_no_batch(head: Event, rows: list[tuple[float
     ],
 )
 def test_columns_that_do_not_fit_are_no_batch(heads: int, columns: list[tuple[int, bytes]]) -> None:
-    body = folded_wire.Body([], [HEAD] * heads, 5, int(AT), columns)
+    body = folded_batch.Body([], [HEAD] * heads, 5, int(AT), columns)
     with pytest.raises(BatchError):
         decode_batch(msgspec.msgpack.encode(body))
 
@@ -134,12 +134,12 @@ def test_what_is_for_several_shards_stands_side_by_side() -> None:
     both = rows.for_shards([[4, 5], [6]])
     assert both.numbers[:, 0].tolist() == [10, 10, 20, 30, 30]
     assert [(head.client_id, head.shard) for head in both.heads] == [("c", 4), ("c", 5), ("d", 6)]
-    back = decode_batch(folded_wire.encode([], both))
+    back = decode_batch(folded_batch.encode([], both))
     assert [(event.start, event.shard) for event in back] == [(10, 4), (10, 5), (20, 6), (30, 4), (30, 5)]
     assert rows.for_shards([[], [6]]).numbers.tolist() == [[20, 30, *one[2:]]]
     assert [stretch.numbers for stretch in rows.for_shards([[], []]).stretches()] == []
     for number in (2, 3, 10):  # what is of one line stays together
-        found = [part.rows.numbers[:, 0].tolist() for part in folded_wire.parts(Outgoing([], both), number)]
+        found = [part.rows.numbers[:, 0].tolist() for part in folded_batch.parts(Outgoing([], both), number)]
         assert [start for starts in found for start in starts] == [10, 10, 20, 30, 30]
         assert all(one[-1] < other[0] for one, other in pairwise(found))
     assert NONE.stretches() == []
@@ -149,7 +149,7 @@ def test_what_is_for_several_shards_stands_side_by_side() -> None:
 @given(st.data())
 def test_damaged_bytes_are_a_batch_or_refused(data: st.DataObject) -> None:
     row = (10.0, 20.0, AT, AT - 1.5, AT - 1.25, AT - 1.0, 100.0)
-    whole = bytearray(folded_wire.encode([HEAD], Rows.of([stretch(row, (30.0, 40.0, *row[2:]))])))
+    whole = bytearray(folded_batch.encode([HEAD], Rows.of([stretch(row, (30.0, 40.0, *row[2:]))])))
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     try:

@@ -1,8 +1,8 @@
 """Batches of events as they travel through `kardia.events`: msgpack, one array per event, one batch per record.
 
-A batch holds events of one lane, some of them folded where many are quiet (`ingest.folded_wire`). It must not know
-about Kafka clients, files or clocks. The order of the fields is that of `kardia.events.Event`; a reader of an older
-version refuses a batch whose header names a newer one.
+A batch holds events of one lane, some of them folded where many are quiet (`ingest.wire.folded_batch`). It must not
+know about Kafka clients, files or clocks. The order of the fields is that of `kardia.events.Event`; a reader of an
+older version refuses a batch whose header names a newer one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from operator import attrgetter
 
 import msgspec
 
-from ingest import folded_wire
 from ingest.errors import BatchError
-from ingest.folded_wire import Batch, Outgoing, is_folded
 from ingest.rows import Numbers
+from ingest.wire import folded_batch
+from ingest.wire.folded_batch import Batch, Outgoing, is_folded
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind
 from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START
 
@@ -96,7 +96,7 @@ def decode_batch(data: bytes) -> list[Event]:
 def decode_folded(data: bytes) -> Batch:
     """What a batch holds, with stretches where it is folded; raises `BatchError` for anything that is not one."""
     try:
-        batch = folded_wire.decode(data, _are_possible) if is_folded(data) else Batch(_decoder.decode(data), [])
+        batch = folded_batch.decode(data, _are_possible) if is_folded(data) else Batch(_decoder.decode(data), [])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, OverflowError) as error:
         raise _no_batch(data, str(error)) from None
     for _, shard, _, start, end, logged_at, arrived_at, handled_at, decided_at, *_ in batch.events:
@@ -173,7 +173,7 @@ def folded_batches(outgoing: Outgoing) -> Iterator[tuple[bytes, int]]:
         yield from batches(sorted([*events, *rows.events()], key=attrgetter("start", "shard")))
         return
     number = -(-total // MAX_FOLDED_EVENTS)
-    for part in folded_wire.parts(outgoing, number) if number > 1 else [outgoing]:
+    for part in folded_batch.parts(outgoing, number) if number > 1 else [outgoing]:
         yield from _folded_halves(part)
 
 
@@ -183,10 +183,10 @@ def _folded_halves(outgoing: Outgoing) -> Iterator[tuple[bytes, int]]:
         yield from batches(events)
         return
     try:
-        data = folded_wire.encode(events, rows)
+        data = folded_batch.encode(events, rows)
     except _ENCODING_ERRORS:
-        data = folded_wire.encode([_encodable(event) for event in events], rows)
-    halves = folded_wire.parts(outgoing, 2) if len(data) > MAX_BYTES else []
+        data = folded_batch.encode([_encodable(event) for event in events], rows)
+    halves = folded_batch.parts(outgoing, 2) if len(data) > MAX_BYTES else []
     if len(halves) < 2:
         yield data, len(events) + len(rows.senders)
         return

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.errors import BatchError
-from ingest.wire import (
+from ingest.wire.batches import (
     FORMAT,
     MAX_AT_MS,
     MAX_BYTES,

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient
 
 from demo.broker import Broker
 from ingest.errors import DeliveryError
-from ingest.producer import KafkaTopic, ensure_topic
-from ingest.wire import encode_batch
+from ingest.wire.batches import encode_batch
+from ingest.wire.producer import KafkaTopic, ensure_topic
 from kardia.events import DEFAULT_LANES
 from supervise import process
 

@@ -22,8 +22,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from ingest.client_log import CLIENT_LOG
 from ingest.errors import DeliveryError, TopicError
 from ingest.security.reach import connect, made
-from ingest.topic_id import TopicWatch, topic_id
-from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER, MAX_BYTES, format_of
+from ingest.wire.batches import CLUSTER_HEADER, FORMAT_HEADER, MAX_BYTES, format_of
+from ingest.wire.topic_id import TopicWatch, topic_id
 
 PRODUCER: dict[str, Any] = {
     "enable.idempotence": True,

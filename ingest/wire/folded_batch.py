@@ -1,8 +1,8 @@
 """Batches whose quiet requests travel folded: who sent them, once, and their numbers in columns of whole numbers.
 
-A folded batch says exactly the events of a plain one: `ingest.wire.decode_batch` gives them back one by one, in the
-order of their positions, so that every reader recognises a repeat by its position, however the requests were cut when
-they were sent first. It must not know about Kafka clients, files or clocks.
+A folded batch says exactly the events of a plain one: `ingest.wire.batches.decode_batch` gives them back one by one, in
+the order of their positions, so that every reader recognises a repeat by its position, however the requests were cut
+when they were sent first. It must not know about Kafka clients, files or clocks.
 
 Requests stand in the order of the log, in which most differences are small, and a column is written byte by byte: first
 the lowest bytes of all its numbers, then the next, up to the highest that any of them needs. So the bytes that are
