@@ -11,19 +11,19 @@ from typing import Self
 
 from prometheus_client import start_http_server
 
+from ingest.admin.partition_ends import EndsSource
+from ingest.admin.sampler import Sampler
+from ingest.admin.session_config import SessionConfig
 from ingest.collector import FLUSH_MS, Collector
 from ingest.dialects import Dialect, is_numbered
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
-from ingest.ends import EndsSource
 from ingest.errors import PositionsError
 from ingest.metrics import Metrics
 from ingest.offsets.committed import Committed
 from ingest.offsets.source import OffsetsSource, partitions_of_offsets
 from ingest.ports import Clock, Saves, Topic
 from ingest.router import Directory
-from ingest.sampler import Sampler
-from ingest.session_config import SessionConfig
 from ingest.settings import CollectSettings, ReadSettings, expanded
 from ingest.stamps import zone_named
 from ingest.tail.broker_log import LogStream

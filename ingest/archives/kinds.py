@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ingest.admin.samples import is_sample
 from ingest.archives.envelopes import PLAIN, Form, form_of
 from ingest.archives.foreign import foreign
 from ingest.archives.opened import head_of, packing_of
@@ -22,7 +23,6 @@ from ingest.errors import LogFileError
 from ingest.layouts.recogniser import COORDINATOR_TAG, Layouts, layouts
 from ingest.offsets.dump import HEAD_BYTES as _DUMP_BYTES
 from ingest.offsets.dump import is_dump
-from ingest.samples import is_sample
 
 HEAD_BYTES = 4 * 1024 * 1024
 """What shows the kind of a file stands in this much of it: a broker that starts names its components at once."""

@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential
 
+from ingest.admin.sampler import Sampler
+from ingest.admin.samples import sample_line
 from ingest.client_log import CLIENT_LOG
 from ingest.errors import SettingsError
 from ingest.offsets.records import captured_line
 from ingest.offsets.source import CONSUMER, TOPIC, partitions_of_offsets
-from ingest.sampler import Sampler
-from ingest.samples import sample_line
 from ingest.security.reach import connect, made
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS
 
@@ -150,7 +150,8 @@ def capture_samples(
     ended: Callable[[], bool],
     say: Callable[[str], None],
 ) -> int:
-    """Write what the admin API answers about groups, until `ended`; how many samples that were (`ingest.samples`)."""
+    """Write what the admin API answers about groups, until `ended`; how many samples that were
+    (`ingest.admin.samples`)."""
     connect(bootstrap, settings, _ANSWER_S)
     partitions = partitions_of_offsets(bootstrap, settings) or DEFAULT_OFFSETS_PARTITIONS
     sampler = Sampler(bootstrap, settings, say, every_s, partitions)

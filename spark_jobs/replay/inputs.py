@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ingest.admin.samples import STREAM, ReadSamples
 from ingest.archives.opened import UNREADABLE, open_log
 from ingest.offline import MAX_RECORD_LINE_BYTES, FileRange, ParsedRange, read_offsets_file
 from ingest.offsets.records import SOURCE
 from ingest.router import Directory
-from ingest.samples import STREAM, ReadSamples
 from kardia.events import ALL_SHARDS, DEFAULT_OFFSETS_PARTITIONS, Event, Kind, lane_of
 from spark_jobs.errors import InputFileError
 from spark_jobs.replay.pieces import ParsedPiece, spill

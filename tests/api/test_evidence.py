@@ -15,7 +15,7 @@ from api.notify import conditions
 from api.settings import ApiSettings
 from api.shapes import models
 from api.store import Store
-from ingest.samples import Answer, Changes, sample_line
+from ingest.admin.samples import Answer, Changes, sample_line
 from kardia.observe import ObserverSettings
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, replay

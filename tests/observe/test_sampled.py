@@ -1,8 +1,8 @@
 """Samples of the admin API: what two answers prove of the time between them, alone and beside the sentences of
 server.log, and that nothing is invented.
 
-Answers go through `ingest.samples` as a sampler gives them; sentences through the dialect of server.log. The laws are
-those of the observer: any split into steps, with the state written down and read back in between, says the same.
+Answers go through `ingest.admin.samples` as a sampler gives them; sentences through the dialect of server.log. The laws
+are those of the observer: any split into steps, with the state written down and read back in between, says the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.samples import Answer, Changes, Entry, ReadSamples, Sample, is_sample, sample_event, sample_line
+from ingest.admin.samples import Answer, Changes, Entry, ReadSamples, Sample, is_sample, sample_event, sample_line
 from kardia.events import ADMIN_BROKER, DEFAULT_OFFSETS_PARTITIONS, Event, Kind
 from kardia.observe.members.lives import MAX_ENDED
 from kardia.rungs import GONE_REASON, TAKEN_REASON

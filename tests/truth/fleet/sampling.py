@@ -1,10 +1,10 @@
 """The admin API of a run's brokers, sampled: what a collector with `--admin` is answered, and when.
 
-Asked as `ingest.sampler` asks: all brokers for their groups, then each coordinator, portion by portion, a clock of its
-own beside. An answer is what the coordinator holds in the instant in which it gives it; a broker that stands still
-answers late or not at all, one that has nobody to lead a shard is asked again until time is up. What becomes of the
-answers is the project's own code (`ingest.samples`). Follows `GroupMetadata.summary` and `ClassicGroup.describe`:
-assignments are shown of a group that is Stable.
+Asked as `ingest.admin.sampler` asks: all brokers for their groups, then each coordinator, portion by portion, a clock
+of its own beside. An answer is what the coordinator holds in the instant in which it gives it; a broker that stands
+still answers late or not at all, one that has nobody to lead a shard is asked again until time is up. What becomes of
+the answers is the project's own code (`ingest.admin.samples`). Follows `GroupMetadata.summary` and
+`ClassicGroup.describe`: assignments are shown of a group that is Stable.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from ingest.admin.sampler import PORTION, TIMEOUT_S
+from ingest.admin.samples import STREAM, Answer, Changes, Entry, Sample, sample_event
 from ingest.offline import tick
-from ingest.sampler import PORTION, TIMEOUT_S
-from ingest.samples import STREAM, Answer, Changes, Entry, Sample, sample_event
 from kardia.coordinator.classic.operations import View
 from kardia.coordinator.consumer.operations import ConsumerView
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event, shard_of
@@ -223,7 +223,7 @@ class Heard:
         self._answered_at_ms = 0.0
 
     def step(self, now: float) -> list[Event]:
-        """Events of what was told up to `now`, and the tick behind them: see `ingest.sampler.Sampler.events`."""
+        """Events of what was told up to `now`, and the tick behind them: see `ingest.admin.sampler.Sampler.events`."""
         events: list[Event] = []
         while self._place < len(self._told) and self._told[self._place].at_ms <= now:
             one = self._told[self._place]

@@ -19,8 +19,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from demo.broker import Broker
+from ingest.admin.session_config import SessionConfig
 from ingest.collector import OFFSETS_SOURCE
-from ingest.session_config import SessionConfig
 from kardia.events import Event, Kind
 from tests.ingest.world import World
 

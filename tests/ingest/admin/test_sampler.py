@@ -23,9 +23,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from demo.broker import Broker
+from ingest.admin.sampler import Sampler
+from ingest.admin.samples import is_sample, sample_line
 from ingest.offsets.capture import Capture
-from ingest.sampler import Sampler
-from ingest.samples import is_sample, sample_line
 from ingest.wire.batches import decode_batch
 from kardia.events import DEFAULT_LANES, Event, Kind
 from kardia.observe import ObserverSettings

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from demo.broker import Broker
-from ingest.ends import LATEST
+from ingest.admin.partition_ends import LATEST
 from tests.support.commits import commit
 from tests.support.lagging import Watching
 

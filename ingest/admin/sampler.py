@@ -22,8 +22,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     MemberDescription,
 )
 
+from ingest.admin.samples import STREAM, Answer, Changes, Entry, Sample, sample_event
 from ingest.client_log import CLIENT_LOG
-from ingest.samples import STREAM, Answer, Changes, Entry, Sample, sample_event
 from ingest.security.reach import made
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event
 
