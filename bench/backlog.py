@@ -18,10 +18,10 @@ from bench.fleet import Fleet
 from bench.lines import write_log
 from bench.result import Result, Usage, memory_mb
 from demo.broker import Broker
+from ingest.archives.ranges import parse_range, plan, route
 from ingest.blocks import Gathered
-from ingest.offline import parse_range, plan, route
+from ingest.quiet_requests import Rows
 from ingest.router import Directory
-from ingest.rows import Rows
 from ingest.wire.batches import FORMAT_HEADER, format_of
 from ingest.wire.folded_batch import Outgoing
 from ingest.wire.outgoing import encoded, routed

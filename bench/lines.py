@@ -14,8 +14,8 @@ import orjson
 
 from bench.fleet import Fleet
 from bench.result import Result, Usage
+from ingest.archives.ranges import parse_range, plan
 from ingest.dialects.line_patterns import Patterns
-from ingest.offline import parse_range, plan
 from kardia.observe import ObserverSettings
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, replay

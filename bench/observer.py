@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.fleet import Fleet
 from bench.lines import write_log
 from bench.result import Result, Usage
-from ingest.offline import parse_range, plan
+from ingest.archives.ranges import parse_range, plan
 from ingest.router import Directory
 from kardia.coordinator.classic.behaviour import behaviour_of
 from kardia.coordinator.classic.coordinator import Coordinator

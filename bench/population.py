@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, NamedTuple
 
-from ingest.offline import tick
+from ingest.archives.ranges import tick
 from kardia.events import DEFAULT_LANES, Event, Kind, lane_of, shard_of
 
 MEMBERS = 10

@@ -1,10 +1,10 @@
 """Cutting bytes into blocks of complete lines, and what reading a block gives: events by lane, counts by reason.
 
-The inner loop of both readers, live (`ingest.tail.tailer`) and offline (`ingest.offline`). A block is bytes that end
-with a line end; positions are byte positions in the file. Damage is met here: CR before the line end is trimmed, a run
-of NUL bytes before a line (a writer that kept its offset over a truncate) is skipped and counted, a byte order mark at
-the head of the file is skipped, a line over `MAX_LINE_BYTES` is rejected with its length. A request of several lines (a
-broker that does not escape line breaks, up to 2.7) is one line here, and never cut.
+The inner loop of both readers, live (`ingest.tail.tailer`) and offline (`ingest.archives.ranges`). A block is bytes
+that end with a line end; positions are byte positions in the file. Damage is met here: CR before the line end is
+trimmed, a run of NUL bytes before a line (a writer that kept its offset over a truncate) is skipped and counted, a byte
+order mark at the head of the file is skipped, a line over `MAX_LINE_BYTES` is rejected with its length. A request of
+several lines (a broker that does not escape line breaks, up to 2.7) is one line here, and never cut.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ingest.dialects.request_layout import LOGGER, MARK_AT
 from ingest.dialects.request_layout import MARK as REQUEST_MARK
 from ingest.dialects.text_layout import MARK, whole, whole_end
 from ingest.layouts.recogniser import FRONT_BYTES
+from ingest.quiet_requests import NONE, Rows
 from ingest.router import UNROUTED, ClientKey, Directory
-from ingest.rows import NONE, Rows
 from kardia import slowness
 from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
 from kardia.slowness import Windows

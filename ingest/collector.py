@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 
+from ingest.archives.ranges import tick
 from ingest.blocks import AHEAD_MS, FUTURE, HELD_AHEAD_MS, of_the_future
+from ingest.broker_processes import Processes, of_groups, summary_of
 from ingest.metrics import Metrics
-from ingest.offline import tick
 from ingest.ports import Clock, Ends, Records, Samples, Saves, Sessions, Topic
-from ingest.processes import Processes, of_groups, summary_of
 from ingest.router import Directory
 from ingest.session_lengths import SessionLengths, sessions_of
 from ingest.tail.broker_log import Covered, LogStream

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from ingest.clients import client_settings
+from ingest.clients.settings import client_settings
 from ingest.errors import SettingsError
 from ingest.layouts.recogniser import layouts
 from ingest.stamps import zone_named

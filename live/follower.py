@@ -23,7 +23,7 @@ from confluent_kafka import KafkaException
 
 from api.errors import ApiError, TablesMissing
 from api.files.reader import TableReader
-from ingest.clients import client_settings
+from ingest.clients.settings import client_settings
 from ingest.errors import IngestError
 from ingest.ports import Clock
 from ingest.tail.positions import Positions

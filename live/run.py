@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple, Protocol
 
-from ingest.clients import client_settings
-from ingest.live import Following, check_logs
+from ingest.assembly import Following, check_logs
+from ingest.clients.settings import client_settings
 from ingest.metrics import Metrics
 from ingest.ports import Clock
 from ingest.tail.positions import Store
@@ -53,7 +53,7 @@ class Around(NamedTuple):
 
 
 class Source(Protocol):
-    """Where events come from: logs and a cluster (`ingest.live.Following`), or a topic (`live.topic.FromTopic`)."""
+    """Where events come from: logs and a cluster (`ingest.assembly.Following`), or a topic (`live.topic.FromTopic`)."""
 
     def step(self) -> bool:
         """One round; True when there is more at once."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ingest.client_log import CLIENT_LOG
+from ingest.clients.log import CLIENT_LOG
 from ingest.ports import Clock
 from ingest.tail.positions import Positions
 from ingest.wire.batches import CLUSTER_HEADER, FORMAT_HEADER

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ingest.clients import client_config
+from ingest.clients.settings import client_config
 from ingest.errors import SettingsError
 from ingest.security import for_java
 from ingest.security.rendering import librdkafka as rendered

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from ingest.client_log import CLIENT_LOG
+from ingest.clients.log import CLIENT_LOG
 from ingest.wire.batches import CLUSTER_HEADER, FORMAT_HEADER
 from kardia.tables import LIVE_TABLES
 from spark_jobs import relane, seeds, stream

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ingest.client_log import CLIENT_LOG
+from ingest.clients.log import CLIENT_LOG
 from ingest.wire.topic_id import TopicWatch, topic_id
 from spark_jobs.errors import TopicError, TopicLossError
 

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from ingest.clients import client_config
+from ingest.clients.settings import client_config
 from ingest.errors import IngestError
 from ingest.layouts.recogniser import layouts
 from ingest.settings import Patterns

@@ -34,7 +34,7 @@ def capture(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from ingest.clients import client_settings
+    from ingest.clients.settings import client_settings
     from ingest.errors import IngestError
     from ingest.offsets.capture import Capture
 
@@ -64,7 +64,7 @@ def _sample(bootstrap_server: str, out: Path, client_config: Path | None, every_
     import threading
     import time
 
-    from ingest.clients import client_settings
+    from ingest.clients.settings import client_settings
     from ingest.errors import IngestError
     from ingest.offsets.capture import capture_samples
 

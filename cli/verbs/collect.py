@@ -89,8 +89,8 @@ def collect(
 
     from pydantic import ValidationError
 
+    from ingest.assembly import SystemClock, run
     from ingest.errors import IngestError
-    from ingest.live import SystemClock, run
     from ingest.settings import CollectSettings
 
     given: dict[str, Any] = {

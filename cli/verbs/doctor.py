@@ -58,7 +58,7 @@ def doctor(
     """
     from rich.console import Console
 
-    from ingest.clients import client_config as read_config
+    from ingest.clients.settings import client_config as read_config
     from ingest.doctor import Level, answerable, cluster, logs, moving
     from ingest.doctor import broker_logging as broker_logging_file
     from ingest.errors import IngestError, SettingsError

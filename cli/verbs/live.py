@@ -141,7 +141,7 @@ def live(
     from api.notify.state import StateError
     from api.settings import ApiSettings
     from cli.listening import AddressTakenError
-    from ingest import bounded_log
+    from ingest.clients import bounded_log
     from ingest.errors import IngestError
     from kardia.locations import LocationError
     from live.settings import LiveSettings
@@ -185,7 +185,7 @@ def _run(settings: LiveSettings, of_api: ApiSettings, notify: NotifySettings, sa
     from api.http.gc_tuning import Pauses
     from api.notify.run import Notifier
     from cli.listening import listening, server, tls_of
-    from ingest.live import SystemClock
+    from ingest.assembly import SystemClock
     from ingest.metrics import Metrics
     from live.ahead import Ahead
     from live.metrics import LiveMetrics, Others

@@ -38,7 +38,7 @@ def notify(
     from api.notify.run import Notifier
     from api.notify.settings import NotifySettings
     from api.notify.state import StateError
-    from ingest import bounded_log
+    from ingest.clients import bounded_log
     from kardia.locations import LocationError
     from kardia.story import words
 

@@ -90,7 +90,7 @@ def serve(
     from api.access.tokens import TokenFileError
     from api.settings import ApiSettings
     from cli.listening import AddressTakenError
-    from ingest import bounded_log
+    from ingest.clients import bounded_log
     from kardia.locations import LocationError
 
     bounded_log.begin(logging.WARNING)
@@ -195,8 +195,8 @@ def _run_ahead(settings: ApiSettings, follow: FollowSettings) -> None:
     from api.http.gc_tuning import Pauses
     from cli.listening import listening, server, tls_of
     from cli.running import ending_event, sayer
+    from ingest.assembly import SystemClock
     from ingest.errors import IngestError
-    from ingest.live import SystemClock
     from live.followed import Followed
     from live.followed_store import FollowedStore
     from live.follower import Around, Follower

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its stub
 
-from ingest.client_log import CLIENT_LOG
+from ingest.clients.log import CLIENT_LOG
 from ingest.metrics import Metrics
 from ingest.offsets.committed import Committed, Partition
 from ingest.security.reach import allowed, made

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from ingest.admin.samples import STREAM, Answer, Changes, Entry, Sample, sample_event
-from ingest.client_log import CLIENT_LOG
+from ingest.clients.log import CLIENT_LOG
 from ingest.security.reach import made
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event
 

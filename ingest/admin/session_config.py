@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from ingest.client_log import CLIENT_LOG
+from ingest.clients.log import CLIENT_LOG
 from ingest.security.reach import made
 from kardia.events import Event, Kind
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS

@@ -1,6 +1,6 @@
 """Files of a replay as people name them: files, folders and patterns, found out by content, and made into plain logs.
 
-`gather` gives what `ingest.planning` takes. Nothing is written unless a log is wrapped.
+`gather` gives what `ingest.archives.planning` takes. Nothing is written unless a log is wrapped.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ingest.dialects.quiet_columns import Block
-from ingest.rows import Numbers, Places
+from ingest.quiet_requests import Numbers, Places
 
 PATTERNS_MAX = 8
 """Each that does not fit costs a look as far as the first literal that differs."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ingest.rows import NONE, Numbers, Places, Rows
+from ingest.quiet_requests import NONE, Numbers, Places, Rows
 from kardia.events import Event
 
 SENDERS_MAX = 250_000

@@ -29,7 +29,7 @@ from ingest.dialects.request_layout import JSON_AT, LOGGER, LOGGER_BYTES, MARK, 
 from ingest.dialects.request_text import RequestText
 from ingest.dialects.text_layout import HEAD
 from ingest.dialects.text_layout import MARK as TEXT_MARK
-from ingest.rows import Numbers, Places, Rows
+from ingest.quiet_requests import Numbers, Places, Rows
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import QUEUED_MS, SILENCE_MS, Event, Kind
 from kardia.slowness import SLOW_MS

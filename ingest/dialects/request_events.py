@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ingest.consumer_protocol import assignment_of_base64, fingerprint
 from ingest.dialects import Reading
 from ingest.dialects import request_shapes as shapes
+from ingest.dialects.consumer_protocol import assignment_of_base64, fingerprint
 from ingest.dialects.quiet_text import Quiet
 from kardia.events import ALL_SHARDS, QUEUED_MS, Event, Kind, shard_of
 from kardia.slowness import SLOW_MS
@@ -372,7 +372,7 @@ class RequestEvents:
     def _telemetry(self, line: shapes.TelemetryLine, source: str, start: int, end: int, at_ms: float) -> Event:
         request: Any = line.request
         response: Any = line.response
-        from ingest import telemetry  # brings protobuf and codecs: most logs have no such line
+        from ingest.dialects import telemetry  # brings protobuf and codecs: most logs have no such line
 
         pushed = telemetry.read(request.metrics, request.compression_type)
         detail: dict[str, Any] = {

@@ -62,8 +62,8 @@ def examine(
     *,
     wanted: bool = False,
 ) -> Examined:
-    """Findings about a cluster. `config`: of the client (`ingest.clients`); `topic`: of events, for rights to it;
-    `wanted`: whether somebody named a request log, so that one is expected."""
+    """Findings about a cluster. `config`: of the client (`ingest.clients.settings`); `topic`: of events, for rights to
+    it; `wanted`: whether somebody named a request log, so that one is expected."""
     config = config or ClientConfig()
     settings = rendered(config)
     quiet = {"log_level": 0, **settings, "bootstrap.servers": bootstrap}

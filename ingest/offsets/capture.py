@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_expone
 
 from ingest.admin.sampler import Sampler
 from ingest.admin.samples import sample_line
-from ingest.client_log import CLIENT_LOG
+from ingest.clients.log import CLIENT_LOG
 from ingest.errors import SettingsError
 from ingest.offsets.records import captured_line
 from ingest.offsets.source import CONSUMER, TOPIC, partitions_of_offsets

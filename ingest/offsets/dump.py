@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from ingest.consumer_protocol import assignment_of_bytes
 from ingest.dialects import excerpt
+from ingest.dialects.consumer_protocol import assignment_of_bytes
 from ingest.dialects.sentence import UUID, UUID_IN_BASE64
 from ingest.offsets.records import MAX_AT_MS, SOURCE, commit_event, group_event, other_event
 from ingest.offsets.schema import LAYOUTS

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ingest.consumer_protocol import assignment_of_bytes
 from ingest.dialects import excerpt
+from ingest.dialects.consumer_protocol import assignment_of_bytes
 from ingest.dialects.request_events import MAX_TOPICS
 from ingest.errors import RecordError
 from ingest.offsets.schema import LAYOUTS, Field, Layout

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ingest.client_log import CLIENT_LOG
+from ingest.clients.log import CLIENT_LOG
 from ingest.errors import AwayError, SettingsError
 from ingest.metrics import Metrics
 from ingest.offsets.complete_to import UNKNOWN, Ends

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub do
     ClusterMetadata,
 )
 
-from ingest.client_log import QUIET
+from ingest.clients.log import QUIET
 from ingest.errors import AwayError, RefusedError, SettingsError
 from ingest.security.diagnosis import Reason, reason
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 import msgspec
 
 from ingest.errors import BatchError
-from ingest.rows import Numbers
+from ingest.quiet_requests import Numbers
 from ingest.wire import folded_batch
 from ingest.wire.folded_batch import Batch, Outgoing, is_folded
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from ingest.rows import Numbers, Places, Rows
+from ingest.quiet_requests import Numbers, Places, Rows
 from kardia.events import Event, Kind
 from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START, WIDTH, Stretch
 

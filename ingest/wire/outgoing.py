@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ingest.blocks import Gathered
+from ingest.quiet_requests import NONE, Rows
 from ingest.router import UNROUTED, Directory
-from ingest.rows import NONE, Rows
 from ingest.wire.batches import batches, folded_batches
 from ingest.wire.folded_batch import Outgoing
 from kardia.events import Event, lane_of

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # ConfigResou
 from confluent_kafka.cimpl import NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
-from ingest.client_log import CLIENT_LOG
+from ingest.clients.log import CLIENT_LOG
 from ingest.errors import DeliveryError, TopicError
 from ingest.security.reach import connect, made
 from ingest.wire.batches import CLUSTER_HEADER, FORMAT_HEADER, MAX_BYTES, format_of

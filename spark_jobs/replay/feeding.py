@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
-from ingest.offline import tick
+from ingest.archives.ranges import tick
 from ingest.router import Directory
 from kardia.events import Event, Kind, lane_of
 from kardia.stretches import Stretch

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ingest.admin.samples import STREAM, ReadSamples
 from ingest.archives.opened import UNREADABLE, open_log
-from ingest.offline import MAX_RECORD_LINE_BYTES, FileRange, ParsedRange, read_offsets_file
+from ingest.archives.ranges import MAX_RECORD_LINE_BYTES, FileRange, ParsedRange, read_offsets_file
 from ingest.offsets.records import SOURCE
 from ingest.router import Directory
 from kardia.events import ALL_SHARDS, DEFAULT_OFFSETS_PARTITIONS, Event, Kind, lane_of

@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ingest.holes import after_holes
-from ingest.offline import FileRange
+from ingest.archives.missing_files import after_holes
+from ingest.archives.ranges import FileRange
 from ingest.router import Directory
 from kardia.locations import Folder
 from spark_jobs import scratch, stream

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from ingest.offline import ParsedRange
-from ingest.processes import NOTHING, Summary
+from ingest.archives.ranges import ParsedRange
+from ingest.broker_processes import NOTHING, Summary
 from ingest.session_lengths import NOTHING as NO_SESSIONS
 from ingest.session_lengths import Sessions
 from kardia.events import Event

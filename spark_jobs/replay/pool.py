@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import TracebackType
 
-from ingest.offline import FileRange
+from ingest.archives.ranges import FileRange
 from spark_jobs.errors import JobError, StoppedError
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.replay import worker

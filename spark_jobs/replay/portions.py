@@ -20,8 +20,8 @@ from typing import Any
 
 import msgspec
 
-from ingest.planning import ARCHIVES
-from ingest.processes import Processes
+from ingest.archives.planning import ARCHIVES
+from ingest.broker_processes import Processes
 from ingest.session_lengths import SessionLengths
 from kardia.events import SILENCE_MS, broker_of, stream_of
 from kardia.observe.state.group import NEVER
@@ -52,7 +52,7 @@ class StreamProgress(msgspec.Struct, array_like=True, frozen=True):
     lines: int
     ignored: dict[str, int]
     signs: dict[str, Any]
-    """When the log was alive: see `ingest.offline.tick`."""
+    """When the log was alive: see `ingest.archives.ranges.tick`."""
 
 
 class Portion(msgspec.Struct, array_like=True):

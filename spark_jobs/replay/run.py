@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 
 from ingest.archives.found import Archives, files_of, gather
+from ingest.archives.missing_files import after_holes
+from ingest.archives.planning import refused_range
+from ingest.archives.ranges import FileRange, plan
 from ingest.dialects.line_patterns import COMPILES, WORTH_BYTES
 from ingest.errors import LogFileError, SettingsError
-from ingest.holes import after_holes
-from ingest.offline import FileRange, plan
-from ingest.planning import refused_range
 from kardia.events import DEFAULT_LANES
 from kardia.locations import Folder, Store
 from kardia.observe.careful import REASON as NOT_APPLIED

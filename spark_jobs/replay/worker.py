@@ -17,9 +17,9 @@ from threading import Thread
 import msgspec
 
 from ingest.archives.opened import UNREADABLE, unreadable
+from ingest.archives.ranges import FileRange, ParsedRange, parse_pieces
 from ingest.dialects.line_patterns import Patterns
 from ingest.errors import IngestError
-from ingest.offline import FileRange, ParsedRange, parse_pieces
 from ingest.router import Directory
 from spark_jobs import guard
 from spark_jobs.errors import InputFileError, JobError, TablesError
@@ -102,7 +102,7 @@ class Worker:
         with_care: bool = False,
         recognises: bool = False,
     ) -> None:
-        """Begin with lanes that have seen nothing; `fold` as in `ingest.offline.parse_range`.
+        """Begin with lanes that have seen nothing; `fold` as in `ingest.archives.ranges.parse_range`.
 
         `with_care`: keep the state before each portion, so that an event that cannot be applied is left out. Else it is
         a `NotAppliedError`. `recognises`: see `ingest.dialects.line_patterns`.

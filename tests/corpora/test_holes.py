@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from ingest.holes import after_holes
-from ingest.planning import FileRange
+from ingest.archives.missing_files import after_holes
+from ingest.archives.planning import FileRange
 from ingest.stamps import zone_named
 from kardia.certainty import stands
 from kardia.events import Event, Kind

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import ingest
+from ingest.archives.ranges import PIECE_EVENTS, parse_pieces, plan
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.sentence import MAX_CHARS
 from ingest.dialects.server_log import ServerLog
-from ingest.offline import PIECE_EVENTS, parse_pieces, plan
+from ingest.dialects.telemetry import LAST_POLL, MAX_PARTS, MAX_UNPACKED_BYTES, read
 from ingest.stamps import zone_named
-from ingest.telemetry import LAST_POLL, MAX_PARTS, MAX_UNPACKED_BYTES, read
 from spark_jobs.replay.pieces import ParsedPiece, spill
 from spark_jobs.replay.portions import PORTION_EVENTS, Portions
 from tests.ingest.lines import START_MS, stamp

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
+from ingest.archives.ranges import tick
 from ingest.dialects.epoch_sentences import SENTENCES
 from ingest.dialects.sentence import Sentence
 from ingest.dialects.server_log import ServerLog
-from ingest.offline import tick
 from ingest.stamps import zone_named
 from kardia.events import COORDINATOR_LINES, Event, Kind, lane_of, shard_of
 from kardia.kafka.releases import version_of

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingest.archives.ranges import parse_range, plan
 from ingest.blocks import Gathered, Splitter, read_cut
 from ingest.dialects.request_json import RequestJson
-from ingest.offline import parse_range, plan
 from ingest.router import Directory
 from ingest.stamps import zone_named
 from kardia.events import Event, Kind

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
+from ingest.archives.ranges import parse_range, plan, route
 from ingest.blocks import Gathered, read_block
 from ingest.dialects.request_json import RequestJson
-from ingest.offline import parse_range, plan, route
+from ingest.dialects.telemetry import LAST_POLL, MAX_PACKED_BYTES, MAX_UNPACKED_BYTES, Pushed, read
 from ingest.router import Directory
 from ingest.stamps import zone_named
-from ingest.telemetry import LAST_POLL, MAX_PACKED_BYTES, MAX_UNPACKED_BYTES, Pushed, read
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, shard_of
 from tests.ingest.lines import DATA, line, recorded
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from ingest.archives.ranges import parse_range, plan
 from ingest.blocks import Gathered, Splitter, read_cut, read_last
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.text_layout import whole
-from ingest.offline import parse_range, plan
 from ingest.router import Directory
 from ingest.stamps import zone_named
 from kardia.events import Event, Kind

@@ -107,7 +107,7 @@ def test_who_reads_logs_loads_neither_pandas_nor_a_compiler() -> None:
     """Half of a second at the start and 60 MB: pyarrow asks for pandas as soon as it makes a scalar."""
     code = (
         "import sys; from cli.asking.left_out import BY_READERS, leave_out; leave_out(BY_READERS); "
-        "import pyarrow as pa; import live.run, live.view, api.app, ingest.live, cli.verbs.live; "
+        "import pyarrow as pa; import live.run, live.view, api.app, ingest.assembly, cli.verbs.live; "
         "pa.scalar(1); pa.table({'a': [1]}).filter(pa.compute.field('a') == 1); print(*sys.modules)"
     )
     loaded = subprocess.run(

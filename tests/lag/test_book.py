@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.offline import tick
+from ingest.archives.ranges import tick
 from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.lag import book
 from kardia.lag.book import REPEAT_MS, LagBook

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ingest.live import Following
+from ingest.assembly import Following
 from ingest.metrics import Metrics
 from ingest.ports import Topic
 from ingest.tail.positions import Store

@@ -16,8 +16,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from demo.broker import Broker
+from ingest.assembly import SystemClock
 from ingest.errors import SettingsError
-from ingest.live import SystemClock
 from ingest.metrics import Metrics
 from ingest.wire.batches import CLUSTER_HEADER
 from live.ahead import Ahead

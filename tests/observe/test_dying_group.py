@@ -12,7 +12,7 @@ from contextlib import nullcontext
 import pytest
 
 from bench.population import SOURCE, Population, Shape
-from ingest.offline import tick
+from ingest.archives.ranges import tick
 from kardia.events import lane_of
 from kardia.observe import Observer, ObserverSettings
 from kardia.observe.facts import last_heard

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ingest.offline import tick
+from ingest.archives.ranges import tick
 from kardia.events import ALL_SHARDS, Event, Kind, broker_of, lane_of
 from kardia.lag import lanes as lag_lanes
 from kardia.observe import Observer, ObserverSettings

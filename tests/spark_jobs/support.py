@@ -18,7 +18,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from demo.broker import Broker
-from ingest.offline import tick
+from ingest.archives.ranges import tick
 from ingest.wire.batches import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, decode_batch, encode_batch
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
 from kardia.locations import Folder

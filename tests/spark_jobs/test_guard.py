@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
+from ingest.archives.ranges import plan
 from ingest.dialects.quiet_lines import QuietLines
 from ingest.dialects.request_json import RequestJson
 from ingest.errors import BatchError
-from ingest.offline import plan
 from ingest.offsets import records as offsets_records
 from ingest.wire.batches import decode_batch, encode_batch
 from kardia.events import Event, Kind

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from ingest.archives.ranges import plan, tick
 from ingest.blocks import Gathered, read_block
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
-from ingest.offline import plan, tick
 from ingest.router import Directory
 from ingest.stamps import zone_named
 from ingest.wire.batches import batches

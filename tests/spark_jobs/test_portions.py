@@ -7,8 +7,8 @@ import math
 from itertools import pairwise
 from pathlib import Path
 
-from ingest.offline import FileRange, ParsedRange
-from ingest.planning import RANGE_BYTES
+from ingest.archives.planning import RANGE_BYTES
+from ingest.archives.ranges import FileRange, ParsedRange
 from ingest.session_lengths import Beats, Evicted, Sessions
 from kardia.events import Event, Kind
 from spark_jobs.replay.inputs import groups_of

@@ -14,7 +14,7 @@ import pytest
 
 from cli.options import spread
 from cli.output import replaying
-from ingest.offline import plan
+from ingest.archives.ranges import plan
 from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES
 from spark_jobs.errors import InputFileError

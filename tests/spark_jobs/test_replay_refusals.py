@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.offline import plan
+from ingest.archives.ranges import plan
 from kardia.observe import ObserverSettings
 from spark_jobs.disk import disk_named
 from spark_jobs.errors import InputFileError, TablesError
@@ -113,7 +113,7 @@ from pathlib import Path
 from spark_jobs.lane_model import ObserverFactory
 from kardia.observe import ObserverSettings
 from spark_jobs.replay.pool import Pool
-from ingest.offline import plan
+from ingest.archives.ranges import plan
 if __name__ == "__main__":
     pool = Pool(ObserverFactory(ObserverSettings("c")), Path(sys.argv[2]), 1, 1)
     for number, one in enumerate(plan([sys.argv[1]])):

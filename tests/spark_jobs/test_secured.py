@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from demo.broker import NEWEST
-from ingest.clients import client_settings
+from ingest.clients.settings import client_settings
 from ingest.errors import AwayError, RefusedError
 from ingest.security import properties
 from ingest.security.reach import connect

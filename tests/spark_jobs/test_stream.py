@@ -26,7 +26,7 @@ from deltalake import DeltaTable
 
 from demo.broker import Broker
 from demo.ports import free_ports
-from ingest.offline import tick
+from ingest.archives.ranges import tick
 from ingest.wire.batches import CLUSTER_HEADER, MAX_BYTES, decode_batch, encode_batch
 from kardia.events import Event, Kind, event_id, lane_of, shard_of
 from kardia.tables import LIVE_TABLES, TABLES

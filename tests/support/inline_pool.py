@@ -9,8 +9,8 @@ from collections import deque
 from pathlib import Path
 from types import TracebackType
 
+from ingest.archives.ranges import FileRange
 from ingest.errors import IngestError
-from ingest.offline import FileRange
 from spark_jobs.errors import InputFileError
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.replay.portions import Portion

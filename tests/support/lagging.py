@@ -12,8 +12,8 @@ from typing import Any
 from cli.asking.answers import TableAnswers
 from cli.asking.questions import Questions
 from ingest.admin.partition_ends import EndsSource
+from ingest.assembly import SystemClock, committed_of
 from ingest.collector import Collector
-from ingest.live import SystemClock, committed_of
 from ingest.metrics import Metrics
 from ingest.offsets.source import OffsetsSource
 from ingest.router import Directory

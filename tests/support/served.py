@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from api.metrics import TableMetrics
 from api.settings import ApiSettings
 from api.store import Store
-from ingest.offline import tick
+from ingest.archives.ranges import tick
 from kardia.events import DEFAULT_LANES, Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import Row

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ingest.admin.samples import ReadSamples
-from ingest.offline import ParsedRange, parse_range, plan, read_offsets_file, route, tick
-from ingest.processes import Processes, summary_of
+from ingest.archives.ranges import ParsedRange, parse_range, plan, read_offsets_file, route, tick
+from ingest.broker_processes import Processes, summary_of
 from ingest.router import Directory
 from ingest.session_lengths import SessionLengths
 from ingest.stamps import Stamps, zone_named

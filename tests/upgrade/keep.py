@@ -25,7 +25,7 @@ from api.notify.conditions import Finding
 from api.notify.lifecycle import Alert, Notice
 from api.notify.state import Memory, StateFile
 from demo.broker import Broker
-from ingest.offline import tick
+from ingest.archives.ranges import tick
 from ingest.offsets.committed import SavedCommitted
 from ingest.tail.identity import Saved
 from ingest.tail.positions import Positions, SavedDirectory, Store

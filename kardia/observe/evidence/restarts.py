@@ -7,8 +7,9 @@ numbers are lower than those before it (a broker counts them from its start), an
 lines in server.log, or that everybody who is heard again has a new connection. A connection that goes on shows the
 opposite. Sources: `SocketServer` (`nextConnectionIndex`), `onGroupLoaded`.
 
-Whoever reads the log sees the connections of all clients, and tells in its ticks what they show (`ingest.processes`):
-the same to every lane. What a lane sees of its own groups counts for the time before that was known only.
+Whoever reads the log sees the connections of all clients, and tells in its ticks what they show
+(`ingest.broker_processes`): the same to every lane. What a lane sees of its own groups counts for the time before that
+was known only.
 """
 
 from __future__ import annotations

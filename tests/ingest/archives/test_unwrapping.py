@@ -19,10 +19,10 @@ import pytest
 from ingest.archives import ordering, unwrapping
 from ingest.archives.found import Archives, gather
 from ingest.archives.kinds import LOKI, NODE, Kind, kind_of
+from ingest.archives.planning import dialect_for, plan, refused_range
+from ingest.archives.ranges import parse_range
 from ingest.dialects import MAX_LINE_BYTES
 from ingest.errors import LogFileError
-from ingest.offline import parse_range
-from ingest.planning import dialect_for, plan, refused_range
 from ingest.stamps import Stamps
 from kardia.events import Event
 from kardia.events import Kind as EventKind

@@ -10,7 +10,7 @@ import pytest
 
 from ingest.archives.kinds import Kind as FileKind
 from ingest.archives.kinds import kind_of
-from ingest.offline import read_offsets_file
+from ingest.archives.ranges import read_offsets_file
 from ingest.offsets.dump import dump_events
 from kardia.events import Event, Kind, shard_of
 from tests.ingest.lines import DATA

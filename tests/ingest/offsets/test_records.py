@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingest.archives.ranges import read_offsets_file
 from ingest.errors import RecordError
-from ingest.offline import read_offsets_file
 from ingest.offsets.records import captured_line, decode_key, decode_value, record_event
 from ingest.offsets.schema import LAYOUTS, Field, Layout
 from kardia.events import Event, Kind, shard_of

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.clients import client_config
+from ingest.clients.settings import client_config
 from ingest.errors import SettingsError
 from ingest.security import for_java, jaas, keystores, properties
 from ingest.security.config import ClientConfig, Identity, Password, Ticket, Token

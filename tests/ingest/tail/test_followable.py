@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ingest.assembly import SystemClock, run
 from ingest.doctor import Level
 from ingest.doctor.logs import examine
 from ingest.errors import SettingsError
-from ingest.live import SystemClock, run
 from ingest.settings import CollectSettings
 from ingest.tail.followable import HEAD_BYTES, Followable, why_not
 from tests.ingest.archives import wrapping

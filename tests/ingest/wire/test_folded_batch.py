@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import BatchError
-from ingest.rows import NONE, Rows
+from ingest.quiet_requests import NONE, Rows
 from ingest.wire import folded_batch
 from ingest.wire.batches import batches, decode_batch, decode_folded, encode_batch, folded_batches, format_of
 from ingest.wire.folded_batch import Outgoing, is_folded

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ingest.admin.sampler import PORTION, TIMEOUT_S
 from ingest.admin.samples import STREAM, Answer, Changes, Entry, Sample, sample_event
-from ingest.offline import tick
+from ingest.archives.ranges import tick
 from kardia.coordinator.classic.operations import View
 from kardia.coordinator.consumer.operations import ConsumerView
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event, shard_of

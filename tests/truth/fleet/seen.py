@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ingest.archives.ranges import ParsedRange, parse_range, plan, route, tick
 from ingest.collector import OFFSETS_SOURCE
-from ingest.offline import ParsedRange, parse_range, plan, route, tick
 from ingest.offsets.records import record_event
 from ingest.offsets.source import MARGIN_MS
 from ingest.router import Directory

@@ -8,8 +8,8 @@ import re
 
 from confluent_kafka import Producer
 
-from ingest.bounded_log import KEPT
-from ingest.client_log import CLIENT_LOG
+from ingest.clients.bounded_log import KEPT
+from ingest.clients.log import CLIENT_LOG
 
 
 def test_a_line_of_the_library_has_its_time_in_utc() -> None:

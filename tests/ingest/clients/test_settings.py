@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.clients import MAX_BYTES, OWN, client_config, client_settings
+from ingest.clients.settings import MAX_BYTES, OWN, client_config, client_settings
 from ingest.errors import SettingsError
 from ingest.security.rendering import GENTLE
 from ingest.settings import CollectSettings

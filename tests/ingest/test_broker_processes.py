@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ingest.processes import Processes, summary_of
+from ingest.broker_processes import Processes, summary_of
 from kardia.events import Event, Kind
 from tests.support.scene import START, Scene
 

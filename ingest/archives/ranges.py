@@ -31,13 +31,13 @@ from typing import Any
 import msgspec
 
 from ingest.archives.opened import head_of, open_log
+from ingest.archives.planning import RANGE_BYTES, FileRange, dialect_for, plan
 from ingest.blocks import Gathered, Splitter, read_cut, read_last
+from ingest.broker_processes import NOTHING, Processes, Summary, summary_of
 from ingest.dialects import Dialect
 from ingest.dialects.line_patterns import Patterns
 from ingest.offsets.dump import HEAD_BYTES, dump_events, is_dump
 from ingest.offsets.records import record_events
-from ingest.planning import RANGE_BYTES, FileRange, dialect_for, plan
-from ingest.processes import NOTHING, Processes, Summary, summary_of
 from ingest.router import UNROUTED, ClientKey, Directory
 from ingest.session_lengths import NOTHING as NO_SESSIONS
 from ingest.session_lengths import Sessions, sessions_of

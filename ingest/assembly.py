@@ -1,4 +1,5 @@
-"""A collector put together from settings: logs that appear later are taken up, all else is fixed."""
+"""A collector assembled from settings: logs, offsets topic, admin API, positions and topic; logs that appear later are
+taken up, all else is fixed. The loop that it runs is `ingest.collector`."""
 
 from __future__ import annotations
 

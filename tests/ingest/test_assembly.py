@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from demo.ports import free_ports
-from ingest.offline import read_offsets_file
+from ingest.archives.ranges import read_offsets_file
 from ingest.wire.batches import CLUSTER_HEADER, FORMAT_HEADER, check_format, decode_batch
 from kardia.events import DEFAULT_LANES, Event, Kind, event_id, lane_of
 from tests.ingest.archives import wrapping

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 
-from ingest.bounded_log import Bounded
+from ingest.clients.bounded_log import Bounded
 
 NAME = "kafka client"
 

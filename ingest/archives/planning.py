@@ -1,4 +1,4 @@
-"""Which bytes of which archived files are to be read, in which order, and who wrote them. See `ingest.offline`.
+"""Which bytes of which archived files are to be read, in which order, and who wrote them. See `ingest.archives.ranges`.
 
 Looks at heads and tails of files only. A plain file is cut at line ends; a .gz, and a file whose stamps cross the end
 of summer time, is one range. A copy of another file is left out.

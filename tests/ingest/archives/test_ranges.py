@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest import offline
+from ingest.archives.ranges import FileRange, ParsedRange, parse_pieces, parse_range, plan, route
 from ingest.errors import SettingsError
-from ingest.offline import FileRange, ParsedRange, parse_pieces, parse_range, plan, route
 from ingest.router import Directory
 from kardia.events import Event, Kind, event_id, stream_of
 from tests.ingest.lines import START_MS, STORIES, body, fetched_by_a_controller, line
@@ -179,7 +178,7 @@ def test_a_fetch_finds_groups_that_are_learned_later(tmp_path: Path) -> None:
 
 
 def test_folding_loses_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offline, "_BLOCK_BYTES", 1_000)  # the last block has CR: not folded
+    monkeypatch.setattr("ingest.archives.ranges._BLOCK_BYTES", 1_000)  # the last block has CR: not folded
     path = tmp_path / "kafka-request.log"
     lines = [line(4), fetch_line("c-1"), line(5), line(6), fetch_line("c-1"), line(7)[:99], line(8) + b"\r"]
     path.write_bytes(b"\n".join(lines) + b"\n")

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from ingest.planning import FileRange
+from ingest.archives.planning import FileRange
 from ingest.stamps import zone_named
 from kardia.events import stream_of
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from ingest.bounded_log import KEPT, KINDS_MAX, WINDOW_S, Bounded
+from ingest.clients.bounded_log import KEPT, KINDS_MAX, WINDOW_S, Bounded
 
 
 class Written(logging.Handler):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ingest.rows import Rows
+from ingest.quiet_requests import Rows
 from kardia.events import SILENCE_MS, Event, Kind
 from kardia.kafka.states import ErrorCode
 from kardia.observe.evidence.restarts import counts_anew, number_of
