@@ -27,7 +27,8 @@ from kardia.locations import Store as ObjectStore
 from kardia.observe.lanes import UnevenError
 from kardia.tables import LIVE_TABLES
 from live import left, moves
-from spark_jobs import archive, job, owner, preparing, relane, scratch, session, state_codec, stream, topic_loss
+from spark_jobs import job, owner, preparing, relane, scratch, session, state_codec, stream, topic_loss
+from spark_jobs.archive import archive_query
 from spark_jobs.checkpoint import Agreement, Checkpoint, load, open_checkpoint
 from spark_jobs.disk import disk_named
 from spark_jobs.errors import CheckpointError, TopicError
@@ -252,7 +253,7 @@ def _to_local(
 def _checkpoints(settings: MoveSettings) -> dict[str, Checkpoint]:
     """Those that the job has, checked against the tables."""
     found: dict[str, Checkpoint] = {}
-    for name, names in {stream.NAME: LIVE_TABLES, archive.NAME: archive.TABLES}.items():
+    for name, names in {stream.NAME: LIVE_TABLES, archive_query.NAME: archive_query.TABLES}.items():
         generation = load(settings.checkpoint / name)
         if generation is None:
             continue
@@ -280,7 +281,7 @@ def _unread(settings: MoveSettings, client: dict[str, str]) -> str:
     if settings.from_topic:
         return relane.unread(opened[stream.NAME], {}, settings.tables)  # what is in the topic is read from there
     ends = topic_loss.ends_of(settings.bootstrap_server, settings.topic, lanes, client)
-    wanted = (stream.NAME, archive.NAME) if settings.archive else (stream.NAME,)
+    wanted = (stream.NAME, archive_query.NAME) if settings.archive else (stream.NAME,)
     said = (relane.unread(opened[name], ends, settings.tables) for name in wanted if name in opened)
     return next((one for one in said if one), "")
 

@@ -21,7 +21,6 @@ from ingest.wire.topic_id import UNKNOWN
 from kardia.locations import Store
 from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs import (
-    archive,
     cluster,
     owner,
     preparing,
@@ -35,6 +34,7 @@ from spark_jobs import (
     topic,
     topic_loss,
 )
+from spark_jobs.archive import archive_query
 from spark_jobs.checkpoint import Checkpoint, describe
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import DamagedError, TopicLossError
@@ -188,7 +188,7 @@ class _Job:
             jvm = jvm_process(self._spark)
             self._metrics.watch(None if jvm is None else jvm.pid)
             self._metrics.serve(settings.metrics_port)
-        queries: dict[str, tuple[StreamingQuery, stream.Sink | archive.Archive]] = {}
+        queries: dict[str, tuple[StreamingQuery, stream.Sink | archive_query.Archive]] = {}
         quiet_s = 0.0 if settings.once else settings.quiet_ms / 1000
         pace = Pace(quiet_s, settings.max_records, lambda: stream.records(queries[stream.NAME][0]) if queries else 0)
         sink = stream.Sink(writer, live.generation.first_batch, self._committed, pace)
@@ -223,8 +223,8 @@ class _Job:
         while not self._stop():
             # The first run loads a third of the JVM's classes: after the live tables have begun, not beside them.
             archive_due = time.monotonic() >= archive_due_s or (not archived and self._first_commit.is_set())
-            if archive_due and archive.NAME not in queries:
-                queries[archive.NAME] = self._start_archive(fail_on_loss=archived or not settings.accept_loss)
+            if archive_due and archive_query.NAME not in queries:
+                queries[archive_query.NAME] = self._start_archive(fail_on_loss=archived or not settings.accept_loss)
                 archived = True
             for lease in self._leases:
                 lease.check()
@@ -244,7 +244,7 @@ class _Job:
                     continue
                 if ended:
                     del queries[name]
-                    if name == archive.NAME:
+                    if name == archive_query.NAME:
                         archive_due_s = math.inf if settings.once else time.monotonic() + settings.archive_every_s
             if not queries:
                 return
@@ -310,22 +310,22 @@ class _Job:
 
     def _archive_behind(self) -> int:
         """Records that the archive has not got yet."""
-        found = self._checkpoints.get(archive.NAME)
-        return 0 if found is None else archive.behind(self._checkpoints[stream.NAME], found)
+        found = self._checkpoints.get(archive_query.NAME)
+        return 0 if found is None else archive_query.behind(self._checkpoints[stream.NAME], found)
 
-    def _start_archive(self, *, fail_on_loss: bool) -> tuple[StreamingQuery, archive.Archive]:
+    def _start_archive(self, *, fail_on_loss: bool) -> tuple[StreamingQuery, archive_query.Archive]:
         """Start one run of the archive."""
-        settings, checkpoint = self._settings, self._checkpoints[archive.NAME]
+        settings, checkpoint = self._settings, self._checkpoints[archive_query.NAME]
         create_or_check(self._spark, settings.tables, EVENTS.name)
-        self._spark.sparkContext.setLocalProperty(POOL, archive.NAME)
-        sink = archive.Archive(
+        self._spark.sparkContext.setLocalProperty(POOL, archive_query.NAME)
+        sink = archive_query.Archive(
             self._spark,
             settings.tables,
             checkpoint,
             self._reached,
             forgot=self._metrics.marks_forgotten.inc,
             keep_ms=settings.kept.events_ms,
-            rest=0.0 if self._archive_behind() > settings.archive_max_records else archive.REST,
+            rest=0.0 if self._archive_behind() > settings.archive_max_records else archive_query.REST,
         )
         records = topic.records(
             self._spark,
@@ -335,7 +335,7 @@ class _Job:
             fail_on_loss=fail_on_loss,
             more=self._client.java,
         )
-        return archive.start_archive(records, checkpoint, sink), sink
+        return archive_query.start_archive(records, checkpoint, sink), sink
 
     def _ended(self, query: StreamingQuery, failure: BaseException | None) -> bool:
         from pyspark.errors import StreamingQueryException

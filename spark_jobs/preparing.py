@@ -18,7 +18,8 @@ from ingest.security import for_java
 from ingest.security.rendering import librdkafka as rendered
 from kardia.locations import Store
 from kardia.tables import LIVE_TABLES
-from spark_jobs import archive, cluster, rebuilt, relane, remade, s3a, session, state_codec, stream, topic, topic_loss
+from spark_jobs import cluster, rebuilt, relane, remade, s3a, session, state_codec, stream, topic, topic_loss
+from spark_jobs.archive import archive_query
 from spark_jobs.checkpoint import Agreement, Checkpoint, open_checkpoint
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import RefusedError, TopicError
@@ -77,7 +78,7 @@ def await_lanes(
 
 def checkpoints_of(settings: StreamSettings, lanes: int) -> dict[str, Checkpoint]:
     """Checkpoints of the queries that are wanted, by name."""
-    wanted = {stream.NAME: LIVE_TABLES} | ({archive.NAME: archive.TABLES} if settings.archive else {})
+    wanted = {stream.NAME: LIVE_TABLES} | ({archive_query.NAME: archive_query.TABLES} if settings.archive else {})
     found: dict[str, Checkpoint] = {}
     for name, tables in wanted.items():
         directory = settings.checkpoint / name

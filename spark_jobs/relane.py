@@ -27,7 +27,8 @@ import msgspec
 from kardia.locations import Folder, Store
 from kardia.observe.lanes import UnevenError
 from kardia.tables import LIVE_TABLES
-from spark_jobs import archive, checkpoint_files, journal, seeds, state_codec, stream, topic_loss
+from spark_jobs import checkpoint_files, journal, seeds, state_codec, stream, topic_loss
+from spark_jobs.archive import archive_query
 from spark_jobs.checkpoint import Agreement, Before, Checkpoint, Generation, load, open_checkpoint, save, seeds_of
 from spark_jobs.errors import CheckpointError, TopicError
 from spark_jobs.journal import InMemory, Mark
@@ -78,7 +79,7 @@ def left(settings: StreamSettings, client: Mapping[str, str]) -> Left | None:
     lanes = found.agreement.lanes
     ends = topic_loss.ends_of(settings.bootstrap_server, settings.lanes_from, lanes, client)
     opened: dict[str, Checkpoint] = {}
-    for name, names in {stream.NAME: LIVE_TABLES, archive.NAME: archive.TABLES}.items():
+    for name, names in {stream.NAME: LIVE_TABLES, archive_query.NAME: archive_query.TABLES}.items():
         directory = settings.checkpoint / name
         generation = load(directory)
         if generation is not None and generation.agreement.topic == settings.lanes_from:

@@ -24,7 +24,8 @@ import msgspec
 
 from ingest.wire.topic_id import UNKNOWN
 from kardia.tables import LIVE_TABLES
-from spark_jobs import archive, relane, seeds, stream, topic_loss
+from spark_jobs import relane, seeds, stream, topic_loss
+from spark_jobs.archive import archive_query
 from spark_jobs.checkpoint import Before, Checkpoint, open_checkpoint, save, seeds_of
 from spark_jobs.lane import ANEW
 from spark_jobs.lane_model import ModelFactory
@@ -80,7 +81,7 @@ def begin(
             continue  # that of the live query was begun before a kill
         read = checkpoint.read_offsets()
         _begin_live(spark, now, settings, checkpoint, factory, reached) if name == stream.NAME else None
-        tables, state = (LIVE_TABLES, before.state) if name == stream.NAME else (archive.TABLES, 0)
+        tables, state = (LIVE_TABLES, before.state) if name == stream.NAME else (archive_query.TABLES, 0)
         opened[name] = open_checkpoint(
             checkpoint.directory,
             settings.tables,

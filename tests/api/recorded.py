@@ -20,7 +20,7 @@ from ingest.stamps import zone_named
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import TABLES, Row
-from spark_jobs.archive_rows import row_of
+from spark_jobs.archive.rows import row_of
 from tests.api.conftest import Api
 from tests.api.written import Tables
 from tests.support.stories import Story, doctored, lanes_in, observe

@@ -11,8 +11,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from ingest.wire.batches import FORMAT
 from kardia.events import DEFAULT_LANES
 from kardia.tables import EVENTS
-from spark_jobs.archive import decoder
-from spark_jobs.archive_marks import MarksFiles, advanced
+from spark_jobs.archive.archive_query import decoder
+from spark_jobs.archive.marks import MarksFiles, advanced
 from spark_jobs.writers.tables import create_or_open
 
 APP_ID = "kardia-archive/test"

@@ -22,7 +22,7 @@ from ingest.wire.batches import FORMAT, MAX_EVENTS, decode_batch, encode_batch
 from kardia.events import Event, Kind, event_id
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES
-from spark_jobs.archive_rows import is_archived
+from spark_jobs.archive.rows import is_archived
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from tests.ingest.following import Following

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from ingest.wire.batches import FORMAT, encode_batch
 from kardia.events import ALL_SHARDS, Event, Kind, event_id, lane_of
 from kardia.tables import EVENTS
-from spark_jobs.archive_once import MAX_MARKS, STRAYS, Mark, Marks, Nothing, Once, moved
-from spark_jobs.archive_rows import row_of, rows_of
+from spark_jobs.archive.deduplication import MAX_MARKS, STRAYS, Mark, Marks, Nothing, Once, moved
+from spark_jobs.archive.rows import row_of, rows_of
 from spark_jobs.lane import Record
 from spark_jobs.schemas import to_arrow
 

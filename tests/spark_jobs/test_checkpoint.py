@@ -11,7 +11,8 @@ import pytest
 
 from ingest.wire.batches import FORMAT
 from kardia.tables import LIVE_TABLES
-from spark_jobs import archive, state_codec
+from spark_jobs import state_codec
+from spark_jobs.archive import archive_query
 from spark_jobs.checkpoint import Agreement, Checkpoint, open_checkpoint
 from spark_jobs.errors import CheckpointError, StateError
 from spark_jobs.processor import INPUT_COLUMNS
@@ -157,29 +158,29 @@ def test_how_far_the_archive_is_behind_is_read_from_both_checkpoints(tmp_path: P
     live = begin(tmp_path)
     agreement = Agreement("archive", "demo", "kardia.events", 6)
     beside = open_checkpoint(tmp_path / "beside", tmp_path / "tables", agreement, ("events",))
-    assert archive.behind(live, beside) == 0
+    assert archive_query.behind(live, beside) == 0
     commit(live, tmp_path / "tables", 5)
-    assert archive.behind(live, beside) == 5
+    assert archive_query.behind(live, beside) == 5
     for kind, text in (("offsets", 'v1\n{}\n{"kardia.events":{"0":3}}'), ("commits", "v1\n{}")):
         folder = Path(str(beside.spark_directory / kind))
         folder.mkdir(parents=True)
         (folder / "0").write_text(text)
-    assert archive.behind(live, beside) == 2
+    assert archive_query.behind(live, beside) == 2
     (Path(str(beside.spark_directory / "offsets")) / "1").write_text('v1\n{}\n{"kardia.events":{"0":5}}')
-    assert archive.behind(live, beside) == 2, "a batch that was planned and not done"
+    assert archive_query.behind(live, beside) == 2, "a batch that was planned and not done"
 
 
 def test_what_is_behind_does_not_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     naps: list[float] = []
     monkeypatch.setattr(time, "sleep", naps.append)
-    monkeypatch.setattr(archive, "ROWS_PER_BLOCK", 1)
+    monkeypatch.setattr(archive_query, "ROWS_PER_BLOCK", 1)
     names: dict[str, object] = dict.fromkeys(INPUT_COLUMNS, 0) | {"format": FORMAT.encode(), "cluster": b"demo"}
-    for rest in (0.0, archive.REST):
+    for rest in (0.0, archive_query.REST):
         naps.clear()
         block = pa.RecordBatch.from_pylist(
             [names | {"lane": lane, "value": value} for lane, value, _ in story_messages(end=3)]
         )
         create_or_open(tmp_path / "tables", "events")
-        list(archive.decoder("demo", {}, tmp_path / "tables", 0, rest)(iter([block])))
+        list(archive_query.decoder("demo", {}, tmp_path / "tables", 0, rest)(iter([block])))
         assert naps
         assert (max(naps) > 0) == (rest > 0)

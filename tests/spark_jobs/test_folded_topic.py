@@ -19,8 +19,8 @@ from ingest.wire import batches
 from ingest.wire.folded_batch import is_folded
 from kardia.observe import ObserverSettings
 from kardia.tables import Row
-from spark_jobs.archive_once import Nothing, Once
-from spark_jobs.archive_rows import rows_of
+from spark_jobs.archive.deduplication import Nothing, Once
+from spark_jobs.archive.rows import rows_of
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from tests.ingest.lines import STORIES

@@ -20,7 +20,7 @@ from kardia.events import event_id
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES
 from spark_jobs import checkpoint
-from spark_jobs.archive_rows import is_archived
+from spark_jobs.archive.rows import is_archived
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.writers.faults import VARIABLE

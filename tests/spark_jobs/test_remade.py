@@ -22,7 +22,7 @@ from ingest.wire.batches import decode_batch
 from ingest.wire.topic_id import UNKNOWN, topic_id
 from kardia.events import Event, Kind, event_id
 from spark_jobs import checkpoint
-from spark_jobs.archive_rows import is_archived
+from spark_jobs.archive.rows import is_archived
 from spark_jobs.writers.faults import VARIABLE
 from supervise import process
 from tests.spark_jobs.support import (

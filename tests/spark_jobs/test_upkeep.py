@@ -23,7 +23,7 @@ from api.files.reader import TableReader
 from demo.tables import Follower, Tables
 from kardia.tables import EVENTS
 from kardia.upkeep import LOOKS, surviving
-from spark_jobs.archive_marks import ArchivedEvents, advanced
+from spark_jobs.archive.marks import ArchivedEvents, advanced
 from spark_jobs.laying import LAID, ROWS_MAX, lay
 from spark_jobs.maintenance import Maintenance
 from spark_jobs.replay.summary import Summary, count_tables

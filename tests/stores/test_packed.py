@@ -16,7 +16,7 @@ from spark_jobs import cluster, pack
 from tests.story.conftest import kardia
 
 IMPORTED = (
-    "import kardia.observe.observer, ingest.wire.batches, spark_jobs.archive_marks, spark_jobs.lane; "
+    "import kardia.observe.observer, ingest.wire.batches, spark_jobs.archive.marks, spark_jobs.lane; "
     "print(kardia.__file__)"
 )
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import LIVE_TABLES, TABLES, Row
-from spark_jobs.archive_rows import row_of
+from spark_jobs.archive.rows import row_of
 from spark_jobs.schemas import ARROW_SCHEMAS, to_arrow
 from tests.support.stories import lanes_of
 

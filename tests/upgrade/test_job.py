@@ -18,7 +18,7 @@ from ingest.wire.batches import decode_batch
 from kardia.events import event_id
 from kardia.observe import ObserverSettings
 from spark_jobs import checkpoint, state_codec
-from spark_jobs.archive_rows import is_archived
+from spark_jobs.archive.rows import is_archived
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.schemas import to_tables

@@ -15,7 +15,7 @@ from ingest.errors import BatchError
 from ingest.wire.batches import check_format, decode_batch
 from kardia.events import ALL_SHARDS, Event, Kind, event_id, lane_of
 from kardia.tables import EVENTS, Row
-from spark_jobs.archive_once import Once
+from spark_jobs.archive.deduplication import Once
 from spark_jobs.lane import Record, is_foreign
 
 GAP_LANE = 0

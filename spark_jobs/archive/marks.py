@@ -15,8 +15,8 @@ from kardia.locations import Folder
 from kardia.tables import EVENTS
 from kardia.upkeep import surviving
 from spark_jobs import checkpoint_files
-from spark_jobs.archive_once import Marks, moved
-from spark_jobs.archive_rows import lane_of_row
+from spark_jobs.archive.deduplication import Marks, moved
+from spark_jobs.archive.rows import lane_of_row
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import open_table
 from stores.datasets import dataset_of

@@ -4,7 +4,7 @@
 
 Steps of a batch: (1) the marks after the batch before are read, (2) the rows are appended with the transaction (app_id,
 batch), (3) the marks after this batch are computed from the rows of the table and saved under the batch's number
-(see `spark_jobs.archive_marks`), (4) Spark commits. A repeat after a crash begins with the same marks; if (2) was done
+(see `spark_jobs.archive.marks`), (4) Spark commits. A repeat after a crash begins with the same marks; if (2) was done
 Delta skips it, and (3) gives the same marks because it looks at what was written.
 
 Where it is behind, because it was killed again and again, it begins with the live query and does not rest: a batch must
@@ -27,9 +27,9 @@ import pyarrow as pa
 from kardia.keeping import Keep
 from kardia.locations import Folder
 from kardia.tables import EVENTS, Row
-from spark_jobs.archive_marks import ArchivedEvents, LaneMarks, MarksFiles, advanced
-from spark_jobs.archive_once import Once
-from spark_jobs.archive_rows import rows_of, without_what_does_not_fit
+from spark_jobs.archive.deduplication import Once
+from spark_jobs.archive.marks import ArchivedEvents, LaneMarks, MarksFiles, advanced
+from spark_jobs.archive.rows import rows_of, without_what_does_not_fit
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.errors import RowsError
 from spark_jobs.lane import Record
