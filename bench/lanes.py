@@ -16,8 +16,8 @@ from bench.result import Result
 from ingest.wire.batches import FORMAT, batches
 from kardia.events import DEFAULT_LANES
 from kardia.observe import ObserverSettings
-from spark_jobs import journal, state_codec
-from spark_jobs.journal import InMemory, Kept
+from spark_jobs.checkpoint import journal, state_codec
+from spark_jobs.checkpoint.journal import InMemory, Kept
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.outputs import encode_step

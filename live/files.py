@@ -28,9 +28,9 @@ import pyarrow as pa
 
 from ingest.tail.positions import Positions
 from kardia.durable import replace_file
-from spark_jobs import state_codec
+from spark_jobs.checkpoint import state_codec
+from spark_jobs.checkpoint.journal import InMemory, Mark
 from spark_jobs.errors import StateError
-from spark_jobs.journal import InMemory, Mark
 
 MAGIC = b"kardia-live"
 VERSION = 1
@@ -38,7 +38,7 @@ PREFIX = "batch-"
 
 
 class Puts(msgspec.Struct, array_like=True):
-    """What a batch put into the store of one lane (`spark_jobs.journal`)."""
+    """What a batch put into the store of one lane (`spark_jobs.checkpoint.journal`)."""
 
     mark: Mark
     base: list[bytes] | None

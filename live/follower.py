@@ -34,7 +34,7 @@ from live.handed import handed
 from live.metrics import FollowMetrics
 from live.settings import FollowSettings
 from live.topic import FromTopic, Where
-from spark_jobs.checkpoint import Checkpoint, Generation, load, look_at
+from spark_jobs.checkpoint.checkpoint_directory import Checkpoint, Generation, load, look_at
 from spark_jobs.errors import JobError, NotAppliedError
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import Rows

@@ -22,7 +22,7 @@ import msgspec
 import kardia
 from kardia.locations import Folder, folder
 from kardia.observe import ObserverSettings
-from spark_jobs.checkpoint import Checkpoint, Generation, load
+from spark_jobs.checkpoint.checkpoint_directory import Checkpoint, Generation, load
 from spark_jobs.errors import JobError, StateError, StoppedError
 from spark_jobs.lane import Lane
 from spark_jobs.lane_model import ObserverFactory
@@ -226,9 +226,9 @@ def _last(directory: Folder, name: str) -> Checkpoint:
 
 
 def _write(spark: SparkSession, checkpoint: Checkpoint, factory: ObserverFactory, into: Path) -> None:
-    from spark_jobs import relane
+    from spark_jobs.checkpoint import change_lane_count
 
-    for lane in relane.read_lanes(spark, checkpoint, factory):
+    for lane in change_lane_count.read_lanes(spark, checkpoint, factory):
         (into / f"lane-{lane.lane}").write_bytes(lane.save())
 
 

@@ -15,8 +15,8 @@ from ingest.tail.positions import Positions, Store
 from kardia.locations import Folder
 from live import state
 from live.files import Batch, BatchFiles, LaneStore, unpacked
-from spark_jobs import checkpoint, journal, state_codec
-from spark_jobs.checkpoint import Generation
+from spark_jobs.checkpoint import checkpoint_directory, journal, state_codec
+from spark_jobs.checkpoint.checkpoint_directory import Generation
 from spark_jobs.errors import CheckpointError
 from spark_jobs.lane import Lane
 from spark_jobs.lane_model import ModelFactory
@@ -46,7 +46,7 @@ class Left(NamedTuple):
 
 def read(folder: Path, beside: Store, tables: Path, cluster: str, factory: ModelFactory, reached: Reached) -> Left:
     """What is in `folder`, of tables that have every row of it then."""
-    generation = checkpoint.load(folder)
+    generation = checkpoint_directory.load(folder)
     if generation is None:
         raise CheckpointError(
             "there is no state of `kardia live`",

@@ -27,9 +27,10 @@ from kardia.locations import Store as ObjectStore
 from kardia.observe.lanes import UnevenError
 from kardia.tables import LIVE_TABLES
 from live import left, moves
-from spark_jobs import job, owner, preparing, relane, scratch, session, state_codec, stream, topic_loss
+from spark_jobs import job, owner, preparing, scratch, session, stream, topic_loss
 from spark_jobs.archive import archive_query
-from spark_jobs.checkpoint import Agreement, Checkpoint, load, open_checkpoint
+from spark_jobs.checkpoint import change_lane_count, state_codec
+from spark_jobs.checkpoint.checkpoint_directory import Agreement, Checkpoint, load, open_checkpoint
 from spark_jobs.disk import disk_named
 from spark_jobs.errors import CheckpointError, TopicError
 from spark_jobs.jvm import java
@@ -168,7 +169,7 @@ def _in_number(lanes: list[Lane], number: int, settings: MoveSettings) -> list[L
     if len(lanes) == number:
         return lanes
     try:
-        return relane.in_number(lanes, number, settings.factory, settings.topic, settings.cluster)
+        return change_lane_count.in_number(lanes, number, settings.factory, settings.topic, settings.cluster)
     except UnevenError as error:
         raise CheckpointError(
             f"the lanes do not stand at one point: {error}",
@@ -279,10 +280,12 @@ def _unread(settings: MoveSettings, client: dict[str, str]) -> str:
     if known and now and known != now:
         return f"{settings.topic} was deleted and made again since it was read"
     if settings.from_topic:
-        return relane.unread(opened[stream.NAME], {}, settings.tables)  # what is in the topic is read from there
+        return change_lane_count.unread(
+            opened[stream.NAME], {}, settings.tables
+        )  # what is in the topic is read from there
     ends = topic_loss.ends_of(settings.bootstrap_server, settings.topic, lanes, client)
     wanted = (stream.NAME, archive_query.NAME) if settings.archive else (stream.NAME,)
-    said = (relane.unread(opened[name], ends, settings.tables) for name in wanted if name in opened)
+    said = (change_lane_count.unread(opened[name], ends, settings.tables) for name in wanted if name in opened)
     return next((one for one in said if one), "")
 
 
@@ -290,13 +293,13 @@ def _read_lanes(settings: MoveSettings, checkpoint: Checkpoint, temporary: Path)
     """All lanes, from Spark's state of the last batch."""
     if checkpoint.committed() is None:
         agreement = checkpoint.generation.agreement
-        return [relane.new_lane(checkpoint, settings.factory, number) for number in range(agreement.lanes)]
+        return [change_lane_count.new_lane(checkpoint, settings.factory, number) for number in range(agreement.lanes)]
     files, own = preparing.for_spark(settings, temporary)
     voice = Voice()
     with voice.lent():
         spark = session.start_session("kardia-move", "local[1]", files, java.find().home, own, None, temporary)
     try:
-        return relane.read_lanes(spark, checkpoint, settings.factory)
+        return change_lane_count.read_lanes(spark, checkpoint, settings.factory)
     except job.of_others() as error:
         where = f"checkpoint {settings.checkpoint}"
         raise stream.explain(None, error, where, session.ended_by_itself(spark)) from error

@@ -3,8 +3,9 @@
     1 read      what the engine before has left; its rows are in the tables, its topic is read to its end. Where no move
                 was before, it is written down whose the tables are
     2 positions saved where the collector of the engine to come looks for them
-    3 lanes     written for the generation to come: files of what its lanes begin with (`spark_jobs.seeds`), or the
-                first batch of `kardia live`, which is a base of each lane and no row
+    3 lanes     written for the generation to come: files of what its lanes begin with
+                (`spark_jobs.checkpoint.initial_lanes`), or the first batch of `kardia live`, which is a base of each
+                lane and no row
     4 generation.json of the engine to come is replaced; its batches go on behind those in the tables
     5 owner     the file beside the tables that says whose they are (`spark_jobs.owner`)
 
@@ -27,9 +28,10 @@ from kardia.tables import LIVE_TABLES
 from live.files import Batch, BatchFiles, Puts
 from live.left import Kept, Left, check_cluster
 from live.state import QUERY
-from spark_jobs import checkpoint, owner, seeds, state_codec, stream
-from spark_jobs.checkpoint import Agreement, Before, Generation, seeds_of
-from spark_jobs.journal import Mark
+from spark_jobs import owner, stream
+from spark_jobs.checkpoint import checkpoint_directory, initial_lanes, state_codec
+from spark_jobs.checkpoint.checkpoint_directory import Agreement, Before, Generation, seeds_of
+from spark_jobs.checkpoint.journal import Mark
 from spark_jobs.lane import Lane
 from spark_jobs.owner import Engine
 from spark_jobs.writers import Reached
@@ -54,7 +56,7 @@ def to_spark(
     None: the lanes have read the topic, and its collectors have positions of their own."""
     kept, lanes, batch, cluster = left.kept, left.lanes, left.batch, left.generation.agreement.cluster
     directory = place / stream.NAME
-    found = checkpoint.load(directory)
+    found = checkpoint_directory.load(directory)
     if found is not None:
         check_cluster(found.agreement.cluster, cluster, directory)
     _name(tables, owner.LOCAL, batch)
@@ -64,7 +66,7 @@ def to_spark(
         collector.save(kept.positions)
     reached("positions:written", batch)
     made = Generation(
-        checkpoint.VERSION,
+        checkpoint_directory.VERSION,
         secrets.token_hex(4),
         _next(tables, batch),
         Agreement(stream.NAME, cluster, topic.name, len(lanes)),
@@ -76,9 +78,9 @@ def to_spark(
     for lane in lanes:
         if collector is not None:
             lane.next_offset = topic.begins_at[lane.lane]
-        seeds.write(seeds_of(directory, made.name), lane.lane, lane.save())
+        initial_lanes.write(seeds_of(directory, made.name), lane.lane, lane.save())
     reached("lanes:written", batch)
-    checkpoint.save(directory, made)
+    checkpoint_directory.save(directory, made)
     _own(tables, owner.SPARK, made, reached, batch)
     return made
 
@@ -90,7 +92,7 @@ def to_local(
     `reads_topic`: it goes on in the topic itself."""
     topic, topic_id = (left.generation.agreement.topic, left.generation.topic_id) if reads_topic else ("", UNKNOWN)
     kept, lanes, batch, cluster = left.kept, left.lanes, left.batch, left.generation.agreement.cluster
-    found = checkpoint.load(folder)
+    found = checkpoint_directory.load(folder)
     if found is not None:
         check_cluster(found.agreement.cluster, cluster, folder)
     _name(tables, owner.SPARK, batch)
@@ -100,7 +102,7 @@ def to_local(
     _save(beside, kept, topic_id)  # the positions themselves are in the batch
     reached("positions:written", batch)
     made = Generation(
-        checkpoint.VERSION,
+        checkpoint_directory.VERSION,
         secrets.token_hex(4),
         _next(tables, batch),
         Agreement(QUERY, cluster, topic, len(lanes)),
@@ -110,7 +112,7 @@ def to_local(
     bases = {lane.lane: _base(lane) for lane in lanes}
     BatchFiles(folder / made.name).write(Batch(made.first_batch, -1, kept.positions, bases, {}, []))
     reached("lanes:written", batch)
-    checkpoint.save(folder, made)
+    checkpoint_directory.save(folder, made)
     _own(tables, owner.LOCAL, made, reached, batch)
     return made
 

@@ -1,7 +1,7 @@
 """What the state of one process is of, and whether it belongs to the tables beside it: checked before anything starts.
 
-The generation is that of a checkpoint of Spark (`spark_jobs.checkpoint`): a name under which the tables know the
-batches, the first number, and what must be equal between all runs. It reads no clock.
+The generation is that of a checkpoint of Spark (`spark_jobs.checkpoint.checkpoint_directory`): a name under which the
+tables know the batches, the first number, and what must be equal between all runs. It reads no clock.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES
 from live.files import BatchFiles
 from live.settings import LiveSettings
-from spark_jobs import checkpoint, owner, state_codec
-from spark_jobs.checkpoint import Agreement, Generation
+from spark_jobs import owner
+from spark_jobs.checkpoint import checkpoint_directory, state_codec
+from spark_jobs.checkpoint.checkpoint_directory import Agreement, Generation
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import highest_batch, last_version
 
@@ -25,7 +26,7 @@ QUERY = "local"
 def with_lanes(settings: LiveSettings) -> LiveSettings:
     """The settings with as many lanes as the state has, where no number is given: tables that came from the job have
     those of its topic."""
-    found = checkpoint.load(settings.folder)
+    found = checkpoint_directory.load(settings.folder)
     if found is None or "lanes" in settings.model_fields_set:
         return settings
     return settings.model_copy(update={"lanes": found.agreement.lanes})
@@ -38,7 +39,7 @@ def opened(folder: Path, tables: Folder, cluster: str, topic: str, lanes: int) -
     """
     owner.check(tables, owner.LOCAL)
     wanted = Agreement(QUERY, cluster, topic, lanes)
-    found = checkpoint.load(folder)
+    found = checkpoint_directory.load(folder)
     if found is None:
         highest = highest_batch(tables, LIVE_TABLES)
         if highest is not None:
@@ -49,8 +50,8 @@ def opened(folder: Path, tables: Folder, cluster: str, topic: str, lanes: int) -
                 "restore it; or, if `kardia stream` has written them, take them over with `kardia move --to local`; or "
                 "give another --tables; or move the tables away to read the logs from their beginning",
             )
-        made = Generation(checkpoint.VERSION, secrets.token_hex(4), 0, wanted, state_codec.VERSION)
-        checkpoint.save(folder, made)
+        made = Generation(checkpoint_directory.VERSION, secrets.token_hex(4), 0, wanted, state_codec.VERSION)
+        checkpoint_directory.save(folder, made)
         return made
     differences = [
         f"{name} is {getattr(wanted, name)!r}, was {getattr(found.agreement, name)!r}"

@@ -55,7 +55,8 @@ class StateError(JobError):
 
 
 class DamagedError(StateError):
-    """Saved state of a lane is not what was written: the next start builds the lane again (`spark_jobs.rebuilt`)."""
+    """Saved state of a lane is not what was written: the next start builds the lane again
+    (`spark_jobs.checkpoint.damaged_lanes`)."""
 
 
 class RowsError(JobError):

@@ -20,22 +20,10 @@ from deltalake.exceptions import DeltaError
 from ingest.wire.topic_id import UNKNOWN
 from kardia.locations import Store
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import (
-    cluster,
-    owner,
-    preparing,
-    rebuilt,
-    relane,
-    remade,
-    scratch,
-    session,
-    sizes,
-    stream,
-    topic,
-    topic_loss,
-)
+from spark_jobs import cluster, owner, preparing, scratch, session, sizes, stream, topic, topic_loss
 from spark_jobs.archive import archive_query
-from spark_jobs.checkpoint import Checkpoint, describe
+from spark_jobs.checkpoint import change_lane_count, damaged_lanes, recreated_topic
+from spark_jobs.checkpoint.checkpoint_directory import Checkpoint, describe
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import DamagedError, TopicLossError
 from spark_jobs.jvm import java
@@ -93,12 +81,12 @@ def run(
         old = None
         with disk_named(settings.checkpoint), store_named(settings.tables):
             if settings.lanes_from:
-                old = relane.left(settings, client.librdkafka)
+                old = change_lane_count.left(settings, client.librdkafka)
             if old is None:
                 checkpoints = preparing.checkpoints_of(settings, lanes)
         anew = None
         if old is None:
-            anew = remade.found(settings, client.librdkafka, checkpoints)
+            anew = recreated_topic.found(settings, client.librdkafka, checkpoints)
         if old is None and anew is None:
             preparing.check_losses(settings, client, checkpoints, say)
         files, own = preparing.for_spark(settings, temporary)
@@ -118,7 +106,9 @@ def run(
                 checkpoints = preparing.begun_anew(spark, anew, settings, checkpoints, factory, say)
             elif checkpoints[stream.NAME].generation.damaged:
                 checkpoints |= preparing.built_again(spark, settings, client, checkpoints, factory, say)
-            relane.strays(checkpoints[stream.NAME].generation, settings.bootstrap_server, client.librdkafka, say)
+            change_lane_count.strays(
+                checkpoints[stream.NAME].generation, settings.bootstrap_server, client.librdkafka, say
+            )
             _Job(settings, client, spark, checkpoints, factory, stop, say, stack, voice, leases).run()
         except of_others() as error:
             where = f"tables {settings.tables}, checkpoint {settings.checkpoint}"
@@ -346,7 +336,7 @@ class _Job:
             self._late.look(error, failure)
             found = stream.explain(failure, error, f"query {query.name}, checkpoint {self._settings.checkpoint}")
             if isinstance(found, DamagedError) and query.name == stream.NAME:
-                rebuilt.note(self._checkpoints[stream.NAME])
+                damaged_lanes.note(self._checkpoints[stream.NAME])
             if isinstance(found, TopicLossError) and self._is_another_topic():
                 found = topic_loss.made_again(self._settings.topic, self._settings.bootstrap_server)
             raise found from error

@@ -19,7 +19,8 @@ from ingest.wire.batches import check_format, decode_folded
 from ingest.wire.folded_batch import Batch
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, broker_of, lane_of
 from kardia.stretches import Stretch
-from spark_jobs import guard, state_codec
+from spark_jobs import guard
+from spark_jobs.checkpoint import state_codec
 from spark_jobs.errors import StateError
 from spark_jobs.lane_model import LaneModel, ModelFactory, Rows
 

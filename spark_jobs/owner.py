@@ -25,7 +25,7 @@ STATE = "_live"
 """Folder below the tables in which `kardia live` keeps its state."""
 
 GENERATION = "generation.json"
-"""File that every state begins with (`spark_jobs.checkpoint`)."""
+"""File that every state begins with (`spark_jobs.checkpoint.checkpoint_directory`)."""
 
 Engine = Literal["spark", "local"]
 SPARK: Final = "spark"

@@ -18,9 +18,10 @@ from ingest.security import for_java
 from ingest.security.rendering import librdkafka as rendered
 from kardia.locations import Store
 from kardia.tables import LIVE_TABLES
-from spark_jobs import cluster, rebuilt, relane, remade, s3a, session, state_codec, stream, topic, topic_loss
+from spark_jobs import cluster, s3a, session, stream, topic, topic_loss
 from spark_jobs.archive import archive_query
-from spark_jobs.checkpoint import Agreement, Checkpoint, open_checkpoint
+from spark_jobs.checkpoint import change_lane_count, damaged_lanes, recreated_topic, state_codec
+from spark_jobs.checkpoint.checkpoint_directory import Agreement, Checkpoint, open_checkpoint
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import RefusedError, TopicError
 from spark_jobs.jvm import jars
@@ -82,7 +83,7 @@ def checkpoints_of(settings: StreamSettings, lanes: int) -> dict[str, Checkpoint
     found: dict[str, Checkpoint] = {}
     for name, tables in wanted.items():
         directory = settings.checkpoint / name
-        behind = name != stream.NAME and relane.is_left_behind(directory, found[stream.NAME].generation)
+        behind = name != stream.NAME and change_lane_count.is_left_behind(directory, found[stream.NAME].generation)
         found[name] = open_checkpoint(
             directory,
             settings.tables,
@@ -96,7 +97,7 @@ def checkpoints_of(settings: StreamSettings, lanes: int) -> dict[str, Checkpoint
 
 def taken_over(
     spark: SparkSession,
-    old: relane.Left,
+    old: change_lane_count.Left,
     settings: StreamSettings,
     lanes: int,
     factory: ModelFactory,
@@ -106,10 +107,10 @@ def taken_over(
     """The lanes of another topic, in the number of those of this one; the checkpoints then."""
     before = old.checkpoint.generation.agreement
     with disk_named(settings.checkpoint), store_named(settings.tables):
-        relane.take_over(spark, old, settings, lanes, factory, faults.from_environment(os.environ))
+        change_lane_count.take_over(spark, old, settings, lanes, factory, faults.from_environment(os.environ))
         checkpoints = checkpoints_of(settings, lanes)
     say(f"took over the {before.lanes} lanes of {before.topic}, as {lanes} of {settings.topic}")
-    remade.found(settings, client.librdkafka, checkpoints)
+    recreated_topic.found(settings, client.librdkafka, checkpoints)
     check_losses(settings, client, checkpoints, say)
     return checkpoints
 
@@ -125,7 +126,7 @@ def begun_anew(
     """The lanes as they were left by a topic that is no more; the checkpoints then."""
     with disk_named(settings.checkpoint), store_named(settings.tables):
         reached = faults.from_environment(os.environ)
-        return remade.begin(spark, topic_id, settings, checkpoints, factory, reached, say)
+        return recreated_topic.begin(spark, topic_id, settings, checkpoints, factory, reached, say)
 
 
 def built_again(
@@ -140,7 +141,7 @@ def built_again(
     with disk_named(settings.checkpoint), store_named(settings.tables):
         reached = faults.from_environment(os.environ)
         live = checkpoints[stream.NAME]
-        return {stream.NAME: rebuilt.begin(spark, settings, client.librdkafka, live, factory, reached, say)}
+        return {stream.NAME: damaged_lanes.begin(spark, settings, client.librdkafka, live, factory, reached, say)}
 
 
 def check_losses(

@@ -3,9 +3,10 @@
 The key of the state is the lane (partition of `kardia.events`), not the shard: a lane costs Spark about a
 millisecond per batch, so 6 keys are 50 ms faster than 50, and a record already is a batch of events of one lane.
 
-State of a lane is a base and a journal (`journal`), in Spark's store: a batch writes a step of the journal and a mark
-with a new token, seldom a new base. The lane itself stays in the worker, and the token says whether it is the one the
-store has: after a failed task, a restart or a move to another worker the tokens differ, and base and journal are read.
+State of a lane is a base and a journal (`checkpoint.journal`), in Spark's store: a batch writes a step of the journal
+and a mark with a new token, seldom a new base. The lane itself stays in the worker, and the token says whether it is
+the one the store has: after a failed task, a restart or a move to another worker the tokens differ, and base and
+journal are read.
 
 Truth for the interface: pyspark 4.2 `StatefulProcessor`; output mode update, time mode None (no Spark timers: time is
 data).
@@ -23,8 +24,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from kardia.events import DEFAULT_LANES
 from kardia.locations import Folder
-from spark_jobs import journal, seeds
-from spark_jobs.journal import Kept, Mark
+from spark_jobs.checkpoint import initial_lanes, journal
+from spark_jobs.checkpoint.journal import Kept, Mark
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import EVENTS_TAKEN, FILES_FORGOTTEN, LANES_READ, OUTPUT_DDL, encode_spent, encode_step
@@ -151,7 +152,7 @@ class LaneProcessor(StatefulProcessor):
                 self._factory, self._topic, number, self._lanes, cluster=self._cluster, finishing=self._finishing
             )
             if self._begun_with is not None:
-                lane.load(seeds.read(self._begun_with, number))
+                lane.load(initial_lanes.read(self._begun_with, number))
             return lane
 
         return journal.read(self._store, begin)

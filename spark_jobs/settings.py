@@ -12,7 +12,7 @@ from ingest.settings import Place
 from kardia.keeping import Keep, keep_of
 from kardia.locations import Folder, checked_folder
 from kardia.observe import ObserverSettings
-from spark_jobs.journal import MIN_BYTES
+from spark_jobs.checkpoint.journal import MIN_BYTES
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 
 TablesPlace = Annotated[Folder, BeforeValidator(checked_folder)]

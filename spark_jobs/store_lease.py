@@ -32,7 +32,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from kardia.locations import Store
-from spark_jobs import checkpoint_files
+from spark_jobs.checkpoint import kardia_files
 from spark_jobs.disk import store_named
 from spark_jobs.errors import JobError, LeaseError
 from spark_jobs.writers import fence
@@ -114,7 +114,7 @@ class StoreLease:
             self._thread.join(self._expires_s)
         if self.number:
             with suppress(JobError, OSError, DeltaError):  # it expires
-                checkpoint_files.remove(self._folder, f"{_ALIVE}{self.number}")
+                kardia_files.remove(self._folder, f"{_ALIVE}{self.number}")
 
     def __enter__(self) -> StoreLease:
         """Take the lease."""
@@ -136,7 +136,7 @@ class StoreLease:
         # Its JVM goes on writing for a moment when a driver is killed.
         pids = [os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))]
         said = {"machine": self._machine, "pids": pids, "role": self.role, "beats": self._beats}
-        checkpoint_files.write(self._folder, f"{_ALIVE}{self.number}", json.dumps(said).encode())
+        kardia_files.write(self._folder, f"{_ALIVE}{self.number}", json.dumps(said).encode())
         assert self._table is not None, "taken before it beats"  # noqa: S101 - a broken promise of ours
         self._table.update_incremental()
         self._newer |= (self._table.transaction_version(fence.APP_ID) or 0) > self.number
@@ -155,7 +155,7 @@ class StoreLease:
                 if content != before:
                     seen[name] = content, now_s
                 if self._is_dead(content) or (content == before and now_s - since_s >= self._expires_s):
-                    checkpoint_files.remove(self._folder, name)
+                    kardia_files.remove(self._folder, name)
             self.check()
             if time.monotonic() >= end_s:
                 raise LeaseError(
@@ -169,13 +169,13 @@ class StoreLease:
 
     def _others(self) -> list[str]:
         """Objects of older runs."""
-        names = checkpoint_files.names(self._folder)
+        names = kardia_files.names(self._folder)
         numbers = [number for name in names if (number := name.removeprefix(_ALIVE)) != name and number.isdigit()]
         return [f"{_ALIVE}{number}" for number in numbers if int(number) < self.number]
 
     def _content(self, name: str) -> bytes | None:
         try:
-            return checkpoint_files.read(self._folder, name)
+            return kardia_files.read(self._folder, name)
         except FileNotFoundError:
             return None
 

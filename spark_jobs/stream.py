@@ -25,7 +25,9 @@ from typing import TYPE_CHECKING
 
 from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import PROGRESS
-from spark_jobs.checkpoint import Checkpoint
+from spark_jobs.checkpoint.checkpoint_directory import Checkpoint
+from spark_jobs.checkpoint.journal import MIN_BYTES
+from spark_jobs.checkpoint.state_codec import damaged
 from spark_jobs.disk import disk_error, refusal
 from spark_jobs.errors import (
     DamagedError,
@@ -37,7 +39,6 @@ from spark_jobs.errors import (
     TablesError,
     TopicLossError,
 )
-from spark_jobs.journal import MIN_BYTES
 from spark_jobs.lane import FOREIGN
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import EVENTS_TAKEN, FILES_FORGOTTEN, LANES_READ, merge, take_counts, take_spent
@@ -45,7 +46,6 @@ from spark_jobs.pace import Pace
 from spark_jobs.processor import LaneProcessor, stepped
 from spark_jobs.schemas import to_arrow, to_tables
 from spark_jobs.stages import Laps, Spent, add, rows_of
-from spark_jobs.state_codec import damaged
 from spark_jobs.writers import TableWriter
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ forms.
 
 A release reads what the one before has kept. What is not there (a name, or the end of an array) is as in a new
 observer: each field that is added has a default, and in a `Compact` or a named tuple it comes after those before. What
-takes more is a step of `spark_jobs.state_codec`.
+takes more is a step of `spark_jobs.checkpoint.state_codec`.
 """
 
 from __future__ import annotations

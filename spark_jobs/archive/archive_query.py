@@ -30,7 +30,7 @@ from kardia.tables import EVENTS, Row
 from spark_jobs.archive.deduplication import Once
 from spark_jobs.archive.marks import ArchivedEvents, LaneMarks, MarksFiles, advanced
 from spark_jobs.archive.rows import rows_of, without_what_does_not_fit
-from spark_jobs.checkpoint import Checkpoint
+from spark_jobs.checkpoint.checkpoint_directory import Checkpoint
 from spark_jobs.errors import RowsError
 from spark_jobs.lane import Record
 from spark_jobs.processor import INPUT_COLUMNS

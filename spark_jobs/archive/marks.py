@@ -1,7 +1,7 @@
 """How far the archive has come: the marks of each batch in a file of their own, and what the table itself holds.
 
-A marks file is written under its batch's number, durably (`spark_jobs.checkpoint_files`), so that a batch that is
-repeated begins with the marks it began with before. It starts no Spark.
+A marks file is written under its batch's number, durably (`spark_jobs.checkpoint.kardia_files`), so that a batch that
+is repeated begins with the marks it began with before. It starts no Spark.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import pyarrow.dataset as ds
 from kardia.locations import Folder
 from kardia.tables import EVENTS
 from kardia.upkeep import surviving
-from spark_jobs import checkpoint_files
 from spark_jobs.archive.deduplication import Marks, moved
 from spark_jobs.archive.rows import lane_of_row
+from spark_jobs.checkpoint import kardia_files
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import open_table
 from stores.datasets import dataset_of
@@ -41,7 +41,7 @@ class MarksFiles:
             return {}
         name = _name(spark_batch_id)
         try:
-            return msgspec.json.decode(checkpoint_files.read(self._directory, name), type=LaneMarks)
+            return msgspec.json.decode(kardia_files.read(self._directory, name), type=LaneMarks)
         except (OSError, msgspec.DecodeError) as error:
             raise CheckpointError(
                 f"the marks of the archive cannot be read: {error}",
@@ -52,8 +52,8 @@ class MarksFiles:
 
     def save(self, spark_batch_id: int, marks: LaneMarks) -> None:
         """Keep the marks after a batch, and drop those that no repeat asks for any more."""
-        checkpoint_files.write(self._directory, _name(spark_batch_id), msgspec.json.encode(marks))
-        checkpoint_files.remove(self._directory, _name(spark_batch_id - KEEP_MARKS))
+        kardia_files.write(self._directory, _name(spark_batch_id), msgspec.json.encode(marks))
+        kardia_files.remove(self._directory, _name(spark_batch_id - KEEP_MARKS))
 
 
 def _name(spark_batch_id: int) -> str:

@@ -19,7 +19,7 @@ from ingest.archives.ranges import FileRange
 from ingest.router import Directory
 from kardia.locations import Folder
 from spark_jobs import scratch, stream
-from spark_jobs.checkpoint import Agreement, open_checkpoint
+from spark_jobs.checkpoint.checkpoint_directory import Agreement, open_checkpoint
 from spark_jobs.disk import disk_named
 from spark_jobs.jvm import jars, java
 from spark_jobs.lane_model import ModelFactory

@@ -17,8 +17,8 @@ from kardia.tables import PROGRESS, Row
 from live.followed import Followed
 from live.followed_store import FollowedStore
 from live.follower import Lanes
-from spark_jobs import state_codec
-from spark_jobs.checkpoint import Agreement, Checkpoint, Generation, save
+from spark_jobs.checkpoint import state_codec
+from spark_jobs.checkpoint.checkpoint_directory import Agreement, Checkpoint, Generation, save
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.schemas import to_arrow, to_tables

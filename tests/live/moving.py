@@ -19,9 +19,10 @@ from ingest.wire.batches import format_of
 from kardia.tables import Row
 from live import left, moves
 from live.settings import LiveSettings
-from spark_jobs import checkpoint, journal, owner, relane, seeds, stream
-from spark_jobs.checkpoint import Checkpoint
-from spark_jobs.journal import InMemory
+from spark_jobs import owner, stream
+from spark_jobs.checkpoint import change_lane_count, checkpoint_directory, initial_lanes, journal
+from spark_jobs.checkpoint.checkpoint_directory import Checkpoint
+from spark_jobs.checkpoint.journal import InMemory
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.schemas import to_tables
@@ -97,7 +98,9 @@ class Outgrown:
         with _opened(folder / "positions") as beside, _opened(self.home / "positions") as collector:
             found = left.read(folder, beside, tables, CLUSTER, self.factory, reached)
             if self.lanes != len(found.lanes):
-                found = found._replace(lanes=relane.in_number(found.lanes, self.lanes, self.factory, TOPIC, CLUSTER))
+                found = found._replace(
+                    lanes=change_lane_count.in_number(found.lanes, self.lanes, self.factory, TOPIC, CLUSTER)
+                )
             topic = moves.Topic(TOPIC, "id", self.kept_topic.ends)
             moves.to_spark(found, topic, self.checkpoint, collector, tables, reached)
         self.stores, self.batch = {}, self._generation().generation.first_batch - 1
@@ -173,7 +176,7 @@ class Outgrown:
 
     def _generation(self) -> Checkpoint:
         directory = self.checkpoint / stream.NAME
-        generation = checkpoint.load(directory)
+        generation = checkpoint_directory.load(directory)
         assert generation is not None
         return Checkpoint(directory, generation)
 
@@ -181,7 +184,7 @@ class Outgrown:
         lane = Lane(self.factory, TOPIC, number, self.lanes, cluster=CLUSTER)
         of = self._generation().seeds
         assert of is not None
-        lane.load(seeds.read(of, number))
+        lane.load(initial_lanes.read(of, number))
         return lane
 
 

@@ -24,7 +24,7 @@ from live.handed import Handed
 from live.metrics import FollowMetrics
 from live.settings import FollowSettings
 from live.topic import Where
-from spark_jobs.checkpoint import look_at, save
+from spark_jobs.checkpoint.checkpoint_directory import look_at, save
 from spark_jobs.errors import CheckpointError
 from tests.ingest.world import ManualClock
 from tests.live.following import TOPIC, Job, copied, topic

@@ -20,7 +20,8 @@ from ingest.ports import Topic
 from ingest.tail.positions import Store
 from ingest.wire.producer import KafkaTopic
 from live.files import BatchFiles
-from spark_jobs import checkpoint, owner, stream
+from spark_jobs import owner, stream
+from spark_jobs.checkpoint import checkpoint_directory
 from spark_jobs.writers.faults import VARIABLE
 from tests.live.living import CLUSTER
 from tests.live.moving import Outgrown
@@ -87,14 +88,14 @@ class InEarnest(Outgrown):
     def last_batch(self) -> int:
         """Of the job."""
         directory = self.checkpoint / stream.NAME
-        found = checkpoint.load(directory)
+        found = checkpoint_directory.load(directory)
         assert found is not None
-        return found.first_batch + (checkpoint.Checkpoint(directory, found).committed() or 0)
+        return found.first_batch + (checkpoint_directory.Checkpoint(directory, found).committed() or 0)
 
     @property
     def last_file(self) -> int:
         """Number of the last batch of `kardia live`."""
-        found = checkpoint.load(self.settings.folder)
+        found = checkpoint_directory.load(self.settings.folder)
         assert found is not None
         return BatchFiles(self.settings.folder / found.name).numbers()[-1]
 

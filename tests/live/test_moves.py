@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from spark_jobs import checkpoint, owner
+from spark_jobs import owner
+from spark_jobs.checkpoint import checkpoint_directory
 from spark_jobs.errors import CheckpointError
 from tests.live.living import Killed, Living
 from tests.live.moving import Outgrown
@@ -159,11 +160,11 @@ def test_state_of_another_cluster_is_not_replaced(tmp_path: Path) -> None:
     told = begun(tmp_path / "told", 60)
     told.to_spark()
     directory = told.checkpoint / "live"
-    found = checkpoint.load(directory)
+    found = checkpoint_directory.load(directory)
     assert found is not None
     told.to_local()
     other = msgspec.structs.replace(found.agreement, cluster="other")
-    checkpoint.save(directory, msgspec.structs.replace(found, agreement=other))
+    checkpoint_directory.save(directory, msgspec.structs.replace(found, agreement=other))
     with pytest.raises(CheckpointError, match="the state is of the cluster 'other'"):
         told.to_spark()
 

@@ -11,9 +11,9 @@ import pytest
 
 from ingest.wire.batches import FORMAT
 from kardia.tables import LIVE_TABLES
-from spark_jobs import state_codec
 from spark_jobs.archive import archive_query
-from spark_jobs.checkpoint import Agreement, Checkpoint, open_checkpoint
+from spark_jobs.checkpoint import state_codec
+from spark_jobs.checkpoint.checkpoint_directory import Agreement, Checkpoint, open_checkpoint
 from spark_jobs.errors import CheckpointError, StateError
 from spark_jobs.processor import INPUT_COLUMNS
 from spark_jobs.schemas import to_tables

@@ -21,9 +21,9 @@ from ingest.wire.batches import batches, encode_batch
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from kardia.observe.careful import Careful
-from spark_jobs import journal, state_codec
+from spark_jobs.checkpoint import journal, state_codec
+from spark_jobs.checkpoint.journal import InMemory, Kept
 from spark_jobs.errors import StateError
-from spark_jobs.journal import InMemory, Kept
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import LaneModel, ModelFactory, ObserverFactory, Rows
 from tests.spark_jobs.support import requests_in

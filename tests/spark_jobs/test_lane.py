@@ -12,9 +12,9 @@ from ingest.wire.batches import encode_batch
 from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.observe import ObserverSettings
 from kardia.tables import REJECTED, TRANSITIONS
-from spark_jobs import state_codec
 from spark_jobs.archive.deduplication import Nothing, Once
 from spark_jobs.archive.rows import rows_of
+from spark_jobs.checkpoint import state_codec
 from spark_jobs.errors import StateError
 from spark_jobs.lane import FINISH, Lane, Record
 from spark_jobs.lane_model import ObserverFactory, Rows

@@ -30,7 +30,7 @@ from ingest.archives.ranges import tick
 from ingest.wire.batches import CLUSTER_HEADER, MAX_BYTES, decode_batch, encode_batch
 from kardia.events import Event, Kind, event_id, lane_of, shard_of
 from kardia.tables import LIVE_TABLES, TABLES
-from spark_jobs.journal import MIN_BYTES
+from spark_jobs.checkpoint.journal import MIN_BYTES
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 from supervise import process
 from tests.spark_jobs.support import (

@@ -18,7 +18,8 @@ import pytest
 
 from demo.object_store import ObjectStore
 from kardia.locations import Folder, Store
-from spark_jobs import checkpoint_files, store_lease
+from spark_jobs import store_lease
+from spark_jobs.checkpoint import kardia_files
 from spark_jobs.errors import CheckpointError, LeaseError
 from spark_jobs.lease import held
 from spark_jobs.store_lease import FOLDER, StoreLease, guarded
@@ -129,7 +130,7 @@ def test_whoever_cannot_say_that_it_lives_stops_before_others_think_it_dead(
         raise CheckpointError("the store cannot be reached", name, "a store", "look at the network")
 
     with lease(place) as found:
-        monkeypatch.setattr(checkpoint_files, "write", refuse)
+        monkeypatch.setattr(kardia_files, "write", refuse)
         began_s = time.monotonic()
         until(lambda: silent(found))
         assert time.monotonic() - began_s < EXPIRES_S
@@ -142,7 +143,7 @@ def test_an_older_run_that_does_not_stop_is_said_and_nothing_is_begun(
     with lease(place, "a"):
         with pytest.raises(LeaseError, match="lives as run on this checkpoint and does not stop"):
             lease(place, "b").take()
-        assert [name for name in checkpoint_files.names(place / FOLDER) if name.startswith("alive")] == ["alive-1"]
+        assert [name for name in kardia_files.names(place / FOLDER) if name.startswith("alive")] == ["alive-1"]
 
 
 def test_a_step_of_a_batch_is_not_begun_without_the_lease(place: Store) -> None:
@@ -163,5 +164,5 @@ def test_a_step_of_a_batch_is_not_begun_without_the_lease(place: Store) -> None:
 def test_a_run_takes_it_for_tables_and_checkpoint(place: Store) -> None:
     with held(place, ROLE) as found:
         assert isinstance(found, StoreLease)
-        assert "alive-1" in checkpoint_files.names(place / FOLDER)
-    assert "alive-1" not in checkpoint_files.names(place / FOLDER)
+        assert "alive-1" in kardia_files.names(place / FOLDER)
+    assert "alive-1" not in kardia_files.names(place / FOLDER)

@@ -20,7 +20,7 @@ from api.store import Store as Looked
 from demo.object_store import ObjectStore
 from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
-from spark_jobs import checkpoint_files
+from spark_jobs.checkpoint import kardia_files
 from spark_jobs.errors import LeaseError, TablesError
 from spark_jobs.maintenance import Maintenance
 from spark_jobs.replay.run import prepare_tables
@@ -237,6 +237,6 @@ def test_keys_and_endpoint_of_a_profile_are_found(
 
 def test_a_table_that_is_torn_is_named(place: Store) -> None:
     create_or_open(place, "members")
-    checkpoint_files.write(place / "members", "_delta_log/00000000000000000001.json", b'{"add": {"path"')
+    kardia_files.write(place / "members", "_delta_log/00000000000000000001.json", b'{"add": {"path"')
     with pytest.raises(TablesError, match=rf"table members cannot be opened: .* \({place}/members\)"):
         create_or_open(place, "members")

@@ -35,8 +35,8 @@ from kardia.kafka.states import GroupState
 from kardia.observe import ObserverSettings
 from kardia.observe.keeping import KEPT as KEPT_BY_OBSERVER
 from kardia.observe.state.group import Group
-from spark_jobs import journal, state_codec
-from spark_jobs.journal import InMemory, Mark
+from spark_jobs.checkpoint import journal, state_codec
+from spark_jobs.checkpoint.journal import InMemory, Mark
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from tests.support.stories import lanes_of, read_live, stamps_of

@@ -17,8 +17,8 @@ from demo.broker import Broker
 from ingest.wire.batches import decode_batch
 from kardia.events import event_id
 from kardia.observe import ObserverSettings
-from spark_jobs import checkpoint, state_codec
 from spark_jobs.archive.rows import is_archived
+from spark_jobs.checkpoint import checkpoint_directory, state_codec
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.schemas import to_tables
@@ -67,6 +67,6 @@ def test_a_job_of_a_release_before_goes_on(kafka: Broker, release: str, tmp_path
     sent = [(lane, event) for lane, value, _ in topic.messages for event in decode_batch(value)]
     archived = Counter(row["event_id"] for row in rows(home / "tables", "events"))
     assert archived == Counter({event_id(event) for lane, event in sent if is_archived(event, lane)})
-    generation = checkpoint.load(home / "checkpoint" / "live")
+    generation = checkpoint_directory.load(home / "checkpoint" / "live")
     assert generation is not None
     assert generation.state == state_codec.VERSION

@@ -18,9 +18,9 @@ import pytest
 
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES
-from spark_jobs import journal, state_codec
+from spark_jobs.checkpoint import journal, state_codec
+from spark_jobs.checkpoint.journal import InMemory
 from spark_jobs.errors import StateError
-from spark_jobs.journal import InMemory
 from spark_jobs.lane import Lane
 from spark_jobs.lane_model import ObserverFactory, Rows
 from tests.upgrade.keep import KEPT, LANES, TOPIC, KeptLane, by_position

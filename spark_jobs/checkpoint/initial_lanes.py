@@ -7,19 +7,19 @@ lane is read back whose base is not written yet. Pure but for the files.
 from __future__ import annotations
 
 from kardia.locations import Folder
-from spark_jobs import checkpoint_files, state_codec
+from spark_jobs.checkpoint import kardia_files, state_codec
 from spark_jobs.errors import StateError
 
 
 def write(folder: Folder, lane: int, state: bytes) -> None:
     """Keep the bytes of `Lane.save`."""
-    checkpoint_files.write(folder, _name(lane), state_codec.pack(state))
+    kardia_files.write(folder, _name(lane), state_codec.pack(state))
 
 
 def read(folder: Folder, lane: int) -> bytes:
     """The bytes that were kept. Without them the lane is not begun: it would forget its groups."""
     try:
-        found = checkpoint_files.read(folder, _name(lane))
+        found = kardia_files.read(folder, _name(lane))
     except FileNotFoundError:
         raise StateError(
             "what the lane began with is missing",

@@ -4,9 +4,9 @@ Its offsets begin anew, so that those of the checkpoint say nothing in it: read 
 skipped up to them without a word. The id of the topic is kept in `generation.json` and compared at each start; where
 brokers give none, a topic that ends before what was read is another one.
 
-    (1) the lanes are read from Spark's state of the last batch, as `relane` reads them
+    (1) the lanes are read from Spark's state of the last batch, as `change_lane_count` reads them
     (2) each is marked: whatever its topic's first record is, a gap lies before it (`lane.ANEW`)
-    (3) they are written to files of the generation to come (`seeds`)
+    (3) they are written to files of the generation to come (`initial_lanes`)
     (4) `generation.json` of the live query is replaced
     (5) the archive, which keeps no state but marks, begins a generation of its own
 
@@ -24,9 +24,10 @@ import msgspec
 
 from ingest.wire.topic_id import UNKNOWN
 from kardia.tables import LIVE_TABLES
-from spark_jobs import relane, seeds, stream, topic_loss
+from spark_jobs import stream, topic_loss
 from spark_jobs.archive import archive_query
-from spark_jobs.checkpoint import Before, Checkpoint, open_checkpoint, save, seeds_of
+from spark_jobs.checkpoint import change_lane_count, initial_lanes
+from spark_jobs.checkpoint.checkpoint_directory import Before, Checkpoint, open_checkpoint, save, seeds_of
 from spark_jobs.lane import ANEW
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.settings import StreamSettings
@@ -111,10 +112,10 @@ def _begin_live(
     generation = checkpoint.generation
     batch = generation.first_batch + (checkpoint.committed() or 0)
     name = secrets.token_hex(4)
-    for lane in relane.read_lanes(spark, checkpoint, factory):
+    for lane in change_lane_count.read_lanes(spark, checkpoint, factory):
         if lane.next_offset != -1:
             lane.next_offset = ANEW
-        seeds.write(seeds_of(checkpoint.directory, name), lane.lane, lane.save())
+        initial_lanes.write(seeds_of(checkpoint.directory, name), lane.lane, lane.save())
     highest = highest_batch(settings.tables, LIVE_TABLES)
     agreement = generation.agreement
     made = msgspec.structs.replace(

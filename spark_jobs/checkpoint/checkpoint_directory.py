@@ -3,16 +3,16 @@
     CHECKPOINT/.kardia.lock         lease of the run that uses it
     CHECKPOINT/generation.json      what this checkpoint is: generation, first batch, cluster, topic, lanes, state
     CHECKPOINT/GENERATION/          Spark's own files (offsets, commits, state)
-    CHECKPOINT/GENERATION-lanes/    what its lanes began with, where their number was changed (`spark_jobs.relane`),
-                                    their topic was made again (`remade`), one was damaged (`rebuilt`), or they came
-                                    from the other engine (`live.moves`)
+    CHECKPOINT/GENERATION-lanes/    what its lanes began with, where their number was changed (`change_lane_count`),
+                                    their topic was made again (`recreated_topic`), one was damaged (`damaged_lanes`),
+                                    or they came from the other engine (`live.moves`)
 
 A generation is one unbroken line of batches. Spark counts the batches of a fresh checkpoint from 0; `batch_id` in the
 tables is `first_batch + Spark's number`, so it grows over generations, and the transactions of each generation carry an
 app_id of their own. Without that, Delta would silently skip every write of a fresh checkpoint.
 
-A new generation is written durably (`spark_jobs.checkpoint_files`); only then the query starts. It reads no clock; the
-generation's name is drawn at random.
+A new generation is written durably (`spark_jobs.checkpoint.kardia_files`); only then the query starts. It reads no
+clock; the generation's name is drawn at random.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from typing import Any
 import msgspec
 
 from kardia.locations import Folder, Store
-from spark_jobs import checkpoint_files, owner, state_codec
+from spark_jobs import owner
+from spark_jobs.checkpoint import kardia_files, state_codec
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import highest_batch, last_version
 
@@ -44,9 +45,10 @@ class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Before(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The generation whose lanes a generation has taken over: in another number (`spark_jobs.relane`), from a topic of
-    the same name that is no more (`remade`), because some of them were damaged (`rebuilt`), or of the other engine
-    (`live.moves`), which has read no topic: then this is of the topic that is read from there on."""
+    """The generation whose lanes a generation has taken over: in another number
+    (`spark_jobs.checkpoint.change_lane_count`), from a topic of the same name that is no more (`recreated_topic`),
+    because some of them were damaged (`damaged_lanes`), or of the other engine (`live.moves`), which has read no topic:
+    then this is of the topic that is read from there on."""
 
     name: str
     topic: str
@@ -71,7 +73,7 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic_id: str = ""
     """Id of the topic that it reads; empty where brokers give none, and in checkpoints that do not know it yet."""
     damaged: bool = False
-    """Whether a lane could not be read back: the next start builds it again (`spark_jobs.rebuilt`)."""
+    """Whether a lane could not be read back: the next start builds it again (`spark_jobs.checkpoint.damaged_lanes`)."""
     begins_at: dict[int, int] = {}
     """Offset that its first batch begins with, by partition; empty: with what the topic has."""
 
@@ -114,7 +116,7 @@ class Checkpoint:
         return self._last("offsets")
 
     def _last(self, log: str) -> int | None:
-        found = checkpoint_files.names(self.spark_directory / log)
+        found = kardia_files.names(self.spark_directory / log)
         return max((int(name) for name in found if name.isdigit()), default=None)
 
     def parts(self, wanted: int) -> int:
@@ -134,7 +136,7 @@ class Checkpoint:
         folder = self.spark_directory / "offsets"
         found: dict[int, int] = {}
         try:
-            for line in checkpoint_files.read(folder, str(number)).decode().splitlines()[_BEFORE_OFFSETS:]:
+            for line in kardia_files.read(folder, str(number)).decode().splitlines()[_BEFORE_OFFSETS:]:
                 topics: dict[str, dict[str, int]] = msgspec.json.decode(line, type=dict[str, dict[str, int]])
                 of_topic = topics.get(self.generation.agreement.topic, {})
                 found |= {int(number): offset for number, offset in of_topic.items()}
@@ -152,10 +154,10 @@ class Checkpoint:
         """Take away the last commit if it cannot be read, and give its number: what is not known to be done is done
         again, as after a death before it. The tables skip what they have of it."""
         folder, last = self.spark_directory / "commits", self.committed()
-        if last is None or _is_commit(checkpoint_files.read(folder, str(last))):
+        if last is None or _is_commit(kardia_files.read(folder, str(last))):
             return None
         for name in (f".{last}.crc", str(last)):
-            checkpoint_files.remove(folder, name)
+            kardia_files.remove(folder, name)
         return last
 
 
@@ -173,7 +175,7 @@ def open_checkpoint(
     `names` are the tables the query writes; the last one is written last and tells how far they are. `state` is the
     version of the state that the query saves; 0: it saves none.
     """
-    if new_generation or FILE not in checkpoint_files.names(directory):
+    if new_generation or FILE not in kardia_files.names(directory):
         highest = highest_batch(tables, names)
         if highest is not None and not new_generation:
             raise CheckpointError(
@@ -232,12 +234,12 @@ def seeds_of(directory: Folder, name: str) -> Folder:
 
 def load(directory: Folder) -> Generation | None:
     """The generation of a checkpoint; None if there is no checkpoint."""
-    return _load(directory) if FILE in checkpoint_files.names(directory) else None
+    return _load(directory) if FILE in kardia_files.names(directory) else None
 
 
 def save(directory: Folder, generation: Generation) -> None:
     """Put a generation in the place of the one that a checkpoint has: from here on it is the only one."""
-    checkpoint_files.write(directory, FILE, msgspec.json.format(msgspec.json.encode(generation)))
+    kardia_files.write(directory, FILE, msgspec.json.format(msgspec.json.encode(generation)))
 
 
 def _check_agreement(checkpoint: Checkpoint, wanted: Agreement) -> None:
@@ -283,7 +285,7 @@ def _check_tables(checkpoint: Checkpoint, tables: Folder, names: tuple[str, ...]
 def _load(directory: Folder) -> Generation:
     path = directory / FILE
     try:
-        generation = msgspec.json.decode(checkpoint_files.read(directory, FILE), type=Generation)
+        generation = msgspec.json.decode(kardia_files.read(directory, FILE), type=Generation)
     except (OSError, msgspec.DecodeError) as error:
         raise CheckpointError(
             f"{FILE} cannot be read: {error}",

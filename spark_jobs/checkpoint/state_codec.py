@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from spark_jobs import migrations
+from spark_jobs.checkpoint import state_migrations
 from spark_jobs.errors import DamagedError, StateError
 
 VERSION = 28
@@ -46,8 +46,8 @@ class LaneState(NamedTuple):
 
 
 STEPS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    26: migrations.with_names,
-    27: migrations.with_doubts,
+    26: state_migrations.with_names,
+    27: state_migrations.with_doubts,
 }
 """Version -> what makes a snapshot of the observer of the next version of one of that. None where what has come since
 has defaults."""

@@ -21,8 +21,8 @@ from demo.broker import Broker
 from ingest.wire.batches import decode_batch
 from ingest.wire.topic_id import UNKNOWN, topic_id
 from kardia.events import Event, Kind, event_id
-from spark_jobs import checkpoint
 from spark_jobs.archive.rows import is_archived
+from spark_jobs.checkpoint import checkpoint_directory
 from spark_jobs.writers.faults import VARIABLE
 from supervise import process
 from tests.spark_jobs.support import (
@@ -104,7 +104,7 @@ def test_a_topic_made_again_is_read_from_its_beginning(
     quiet = run_stream(command)
     assert quiet.returncode == 0
     assert "another topic" not in quiet.stderr
-    live = checkpoint.load(tmp_path / "checkpoint" / "live")
+    live = checkpoint_directory.load(tmp_path / "checkpoint" / "live")
     assert live is not None
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     assert live.topic_id == topic_id(admin, topic, 30.0) != UNKNOWN

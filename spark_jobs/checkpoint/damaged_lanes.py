@@ -6,7 +6,7 @@ up to where the last batch ended, gives the state of then. Nothing of it is writ
     (1) a query that ends because a lane cannot be read back says so in `generation.json` (`note`)
     (2) the next start reads all lanes from Spark's state; of a part whose files Spark itself cannot read, none
     (3) those that cannot be read begin as their generation began, and read their partition again
-    (4) all are written to files of a generation to come (`seeds`), which goes on where the last batch ended
+    (4) all are written to files of a generation to come (`initial_lanes`), which goes on where the last batch ended
     (5) `generation.json` of the live query is replaced
 
 Killed before (5) the next start does the same again. Where the topic no longer reaches back to the begin, groups are in
@@ -25,10 +25,11 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from ingest.clients.log import CLIENT_LOG
 from ingest.wire.batches import CLUSTER_HEADER, FORMAT_HEADER
 from kardia.tables import LIVE_TABLES
-from spark_jobs import relane, seeds, stream
-from spark_jobs.checkpoint import Before, Checkpoint, save, seeds_of
+from spark_jobs import stream
+from spark_jobs.checkpoint import change_lane_count, initial_lanes
+from spark_jobs.checkpoint.checkpoint_directory import Before, Checkpoint, save, seeds_of
+from spark_jobs.checkpoint.journal import InMemory
 from spark_jobs.errors import DamagedError, TopicError
-from spark_jobs.journal import InMemory
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.settings import StreamSettings
@@ -67,7 +68,7 @@ def begin(
     kept, lost = _read(spark, checkpoint, factory)
     for number in lost:
         say(f"lane {number}: its saved state cannot be read; it is built again from {settings.topic}")
-        lane = relane.new_lane(checkpoint, factory, number)
+        lane = change_lane_count.new_lane(checkpoint, factory, number)
         first = -1
         for records in _records(settings, client, number, ends.get(number, 0)):
             first = records[0].offset if first < 0 else first
@@ -77,7 +78,7 @@ def begin(
         since = "all that it ever read" if is_whole else f"what is left, from offset {first} on"
         say(f"lane {number}: built again from {since}, up to offset {lane.next_offset}")
     for number, lane in kept.items():
-        seeds.write(seeds_of(checkpoint.directory, name), number, lane.save())
+        initial_lanes.write(seeds_of(checkpoint.directory, name), number, lane.save())
     highest = highest_batch(settings.tables, LIVE_TABLES)
     agreement = generation.agreement
     made = msgspec.structs.replace(
@@ -99,11 +100,11 @@ def _read(spark: SparkSession, checkpoint: Checkpoint, factory: ModelFactory) ->
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    lanes, parts = checkpoint.generation.agreement.lanes, relane.parts_of(checkpoint)
+    lanes, parts = checkpoint.generation.agreement.lanes, change_lane_count.parts_of(checkpoint)
     kept: dict[int, Lane] = {}
     for part in range(parts):
         try:
-            stores = relane.stores_of(spark, checkpoint, part)
+            stores = change_lane_count.stores_of(spark, checkpoint, part)
         except (Py4JError, PySparkException) as error:
             found = stream.explain(None, error, f"part {part} of {checkpoint.directory}")
             if not isinstance(found, DamagedError):
@@ -111,7 +112,7 @@ def _read(spark: SparkSession, checkpoint: Checkpoint, factory: ModelFactory) ->
             continue
         for number in range(part, lanes, parts):
             try:
-                kept[number] = relane.read_lane(checkpoint, factory, number, stores.get(number, InMemory()))
+                kept[number] = change_lane_count.read_lane(checkpoint, factory, number, stores.get(number, InMemory()))
             except DamagedError:
                 continue
     return kept, [number for number in range(lanes) if number not in kept]

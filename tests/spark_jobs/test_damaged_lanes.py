@@ -15,9 +15,10 @@ import pytest
 from demo.broker import Broker
 from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES
-from spark_jobs import checkpoint, rebuilt, relane, state_codec, stream
+from spark_jobs import stream
+from spark_jobs.checkpoint import change_lane_count, checkpoint_directory, damaged_lanes, state_codec
+from spark_jobs.checkpoint.journal import InMemory, Mark
 from spark_jobs.errors import DamagedError
-from spark_jobs.journal import InMemory, Mark
 from spark_jobs.lane_model import ObserverFactory
 from tests.spark_jobs.support import LANES, SLICES, produce, run_stream, story_messages, stream_command, told_rows
 
@@ -33,7 +34,7 @@ def _torn(path: Path) -> None:
 
 def _damage(home: Path, kind: Callable[[Path], None]) -> int:
     """Of one partition of the state of one part; the number of files."""
-    found = checkpoint.load(home / "checkpoint" / "live")
+    found = checkpoint_directory.load(home / "checkpoint" / "live")
     assert found is not None
     state = home / "checkpoint" / "live" / found.name / "state" / "0"
     partition = max(
@@ -73,15 +74,17 @@ def test_a_lane_whose_files_are_damaged_is_built_again(
 def test_of_lanes_that_spark_can_read_the_damaged_ones_alone_are_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agreement = checkpoint.Agreement("live", "demo", "kardia.events", 3)
-    generation = checkpoint.Generation(checkpoint.VERSION, "g", 0, agreement, state_codec.VERSION, parts=1)
+    agreement = checkpoint_directory.Agreement("live", "demo", "kardia.events", 3)
+    generation = checkpoint_directory.Generation(
+        checkpoint_directory.VERSION, "g", 0, agreement, state_codec.VERSION, parts=1
+    )
     torn = InMemory()
     torn.put_base([b"these are no pieces"])
     torn.put_mark(Mark(state_codec.VERSION, b"", 1, 0))
-    monkeypatch.setattr(relane, "stores_of", lambda *_: {1: torn, 2: InMemory()})
-    monkeypatch.setattr(checkpoint.Checkpoint, "committed", lambda _: 7)
-    found = checkpoint.Checkpoint(tmp_path, generation)
-    kept, lost = rebuilt._read(None, found, ObserverFactory(ObserverSettings("demo")))  # type: ignore[arg-type]
+    monkeypatch.setattr(change_lane_count, "stores_of", lambda *_: {1: torn, 2: InMemory()})
+    monkeypatch.setattr(checkpoint_directory.Checkpoint, "committed", lambda _: 7)
+    found = checkpoint_directory.Checkpoint(tmp_path, generation)
+    kept, lost = damaged_lanes._read(None, found, ObserverFactory(ObserverSettings("demo")))  # type: ignore[arg-type]
     assert (sorted(kept), lost) == ([0, 2], [1])
 
 

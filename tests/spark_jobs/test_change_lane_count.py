@@ -19,8 +19,8 @@ from ingest.wire.batches import decode_batch
 from kardia.events import event_id
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES
-from spark_jobs import checkpoint
 from spark_jobs.archive.rows import is_archived
+from spark_jobs.checkpoint import checkpoint_directory
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.writers.faults import VARIABLE
@@ -90,12 +90,12 @@ def test_lanes_are_changed_and_changed_again(kafka: Broker, tmp_path: Path) -> N
     assert "1 records of six are not read yet" in refused.stderr
     assert run_stream(command).returncode == 0, "a repeat, which changes no row"
 
-    live = checkpoint.load(tmp_path / "checkpoint" / "live")
+    live = checkpoint_directory.load(tmp_path / "checkpoint" / "live")
     assert live is not None
     batch = _last_batch(tmp_path)
     killed = run_stream(over, {VARIABLE: f"lanes:before@{batch}"})
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3_000:]
-    assert checkpoint.load(tmp_path / "checkpoint" / "live") == live, "it is the old one"
+    assert checkpoint_directory.load(tmp_path / "checkpoint" / "live") == live, "it is the old one"
     killed = run_stream(over, {VARIABLE: f"lanes:written@{batch}"})
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3_000:]
     late = run_stream(command)
@@ -123,9 +123,9 @@ def test_lanes_are_changed_and_changed_again(kafka: Broker, tmp_path: Path) -> N
 def _last_batch(home: Path) -> int:
     """Number, in the tables, of the last batch of the live checkpoint."""
     directory = home / "checkpoint" / "live"
-    generation = checkpoint.load(directory)
+    generation = checkpoint_directory.load(directory)
     assert generation is not None
-    return generation.first_batch + (checkpoint.Checkpoint(directory, generation).committed() or 0)
+    return generation.first_batch + (checkpoint_directory.Checkpoint(directory, generation).committed() or 0)
 
 
 def test_what_cannot_be_taken_over_is_refused_in_words(kafka: Broker, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ is another topic. With `--lanes-from OLD` the job takes over what the checkpoint
     (1) the old topic has been read to its end by all queries, and no batch is unfinished
     (2) the lanes are read from Spark's state of the last batch, as `journal` keeps them
     (3) their groups are put into the new lanes (`kardia.observe.lanes`)
-    (4) each new lane is written to a file of the generation to come (`seeds`)
+    (4) each new lane is written to a file of the generation to come (`initial_lanes`)
     (5) `generation.json` of the live query is replaced: from here on the old generation is refused
 
 Killed before (5) the checkpoint is the old one, and what was written is of a generation that never was; after it, it is
@@ -27,11 +27,21 @@ import msgspec
 from kardia.locations import Folder, Store
 from kardia.observe.lanes import UnevenError
 from kardia.tables import LIVE_TABLES
-from spark_jobs import checkpoint_files, journal, seeds, state_codec, stream, topic_loss
+from spark_jobs import stream, topic_loss
 from spark_jobs.archive import archive_query
-from spark_jobs.checkpoint import Agreement, Before, Checkpoint, Generation, load, open_checkpoint, save, seeds_of
+from spark_jobs.checkpoint import initial_lanes, journal, kardia_files, state_codec
+from spark_jobs.checkpoint.checkpoint_directory import (
+    Agreement,
+    Before,
+    Checkpoint,
+    Generation,
+    load,
+    open_checkpoint,
+    save,
+    seeds_of,
+)
+from spark_jobs.checkpoint.journal import InMemory, Mark
 from spark_jobs.errors import CheckpointError, TopicError
-from spark_jobs.journal import InMemory, Mark
 from spark_jobs.lane import Lane
 from spark_jobs.lane_model import ModelFactory, ObserverFactory
 from spark_jobs.settings import StreamSettings
@@ -153,7 +163,7 @@ def take_over(
     name = secrets.token_hex(4)
     for lane in regrouped:
         lane.next_offset = 0  # of the new topic: what comes first is its first record, or there is a gap
-        seeds.write(seeds_of(checkpoint.directory, name), lane.lane, lane.save())
+        initial_lanes.write(seeds_of(checkpoint.directory, name), lane.lane, lane.save())
         reached(f"lane-{lane.lane}:written", batch)
     highest = highest_batch(settings.tables, LIVE_TABLES)
     made = Generation(
@@ -186,7 +196,7 @@ def in_number(
 
 def is_left_behind(directory: Folder, live: Generation) -> bool:
     """Whether a checkpoint of another query is still of the topic that the live query has left, read to its end."""
-    if not _was_left(live) or live.before is None or checkpoint_files.names(directory) == []:
+    if not _was_left(live) or live.before is None or kardia_files.names(directory) == []:
         return False
     found = load(directory)
     return found is not None and (found.agreement.topic, found.agreement.lanes) == (
@@ -253,7 +263,7 @@ def new_lane(checkpoint: Checkpoint, factory: ModelFactory, number: int) -> Lane
     agreement = checkpoint.generation.agreement
     lane = Lane(factory, agreement.topic, number, agreement.lanes, cluster=agreement.cluster)
     if checkpoint.seeds is not None:
-        lane.load(seeds.read(checkpoint.seeds, number))
+        lane.load(initial_lanes.read(checkpoint.seeds, number))
     return lane
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from spark_jobs import state_codec
+from spark_jobs.checkpoint import state_codec
 from spark_jobs.errors import NotAppliedError
 from spark_jobs.lane import Lane, Record
 
