@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from bench.crowd import SAMPLE_EVERY_S, Crowd, moved
 from kardia.tables import TABLES
-from spark_jobs.maintenance import Maintenance
 from spark_jobs.schemas import to_arrow, to_tables
+from spark_jobs.upkeep.maintenance import Maintenance
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 
 APP_ID = "bench"

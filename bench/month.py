@@ -27,8 +27,8 @@ from bench.crowd import CLUSTER, SAMPLE_EVERY_S, Crowd, Rows, moved
 from bench.result import Result, machine, show
 from kardia.keeping import DAY_MS, HOUR_MS, Keep
 from kardia.tables import LIVE_TABLES
-from spark_jobs.maintenance import Maintenance
 from spark_jobs.schemas import to_tables
+from spark_jobs.upkeep.maintenance import Maintenance
 from spark_jobs.writers import tables as writing
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import open_table

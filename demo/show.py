@@ -34,7 +34,7 @@ from demo.teller import Teller
 from demo.told import Begun
 from demo.verdict import Verdict, judge
 from spark_jobs.jvm import jars, java
-from spark_jobs.owner import Engine
+from spark_jobs.leases.table_owner import Engine
 from supervise import process
 from supervise.process import ProcessError
 from supervise.roles import api_url, roles

@@ -1,5 +1,5 @@
 """What is kept how long: one setting, parsed here, read by the job (`--keep`) and by `kardia.yaml` (section `keep`).
-Pure: reads no clock and no table; `spark_jobs.retention` does what it says.
+Pure: reads no clock and no table; `spark_jobs.upkeep.retention` does what it says.
 
 An age is counted on the cluster's own clock, from the newest instant that the tables have of it: the tables of a
 cluster that was switched off a year ago are not emptied. Rows that still stand are kept however old they are

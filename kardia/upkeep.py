@@ -1,5 +1,5 @@
-"""When to read a table again: which errors mean that upkeep (`spark_jobs.maintenance`) removed a file meanwhile. Pure:
-it knows no table.
+"""When to read a table again: which errors mean that upkeep (`spark_jobs.upkeep.maintenance`) removed a file meanwhile.
+Pure: it knows no table.
 
 Upkeep compacts data files, checkpoints the log, and removes what both have made superfluous. Who has looked before
 still holds names of files that are gone: a log entry that a checkpoint has replaced, a data file whose rows have moved.

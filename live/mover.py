@@ -27,7 +27,7 @@ from kardia.locations import Store as ObjectStore
 from kardia.observe.lanes import UnevenError
 from kardia.tables import LIVE_TABLES
 from live import left, moves
-from spark_jobs import job, owner, preparing, scratch, session, stream, topic_loss
+from spark_jobs import job, preparing, scratch, session, stream, topic_loss
 from spark_jobs.archive import archive_query
 from spark_jobs.checkpoint import change_lane_count, state_codec
 from spark_jobs.checkpoint.checkpoint_directory import Agreement, Checkpoint, load, open_checkpoint
@@ -37,8 +37,9 @@ from spark_jobs.jvm import java
 from spark_jobs.jvm.voice import Voice
 from spark_jobs.lane import Lane
 from spark_jobs.lane_model import ObserverFactory
-from spark_jobs.lease import held
-from spark_jobs.owner import Engine
+from spark_jobs.leases import table_owner
+from spark_jobs.leases.disk_lease import held
+from spark_jobs.leases.table_owner import Engine
 from spark_jobs.preparing import ASK_AGAIN_S
 from spark_jobs.settings import StreamSettings
 from spark_jobs.topic import lanes_of
@@ -77,26 +78,26 @@ def run(settings: MoveSettings, to: Engine, stop: Callable[[], bool], say: Calla
             "tables on this machine: `kardia live` writes no others",
             "let `kardia stream` go on",
         )
-    places = Places(settings.tables, settings.state or settings.tables / owner.STATE, settings.checkpoint)
+    places = Places(settings.tables, settings.state or settings.tables / table_owner.STATE, settings.checkpoint)
     reached = faults.from_environment(os.environ)
-    found = owner.engine_of(*places)
+    found = table_owner.engine_of(*places)
     if found is None:
         raise CheckpointError(
             "there is nothing to move: neither engine has state",
             f"{places.state}, {places.checkpoint}",
             "the folders of the engine that wrote the tables",
-            f"name them; where nothing is written yet, start `{owner.VERBS[to]}`",
+            f"name them; where nothing is written yet, start `{table_owner.VERBS[to]}`",
         )
     if found == to:
-        say(f"the tables in {places.tables} belong to `{owner.VERBS[to]}` already; nothing is moved")
+        say(f"the tables in {places.tables} belong to `{table_owner.VERBS[to]}` already; nothing is moved")
         return
     with ExitStack() as stack:
         collector = None
-        if not (settings.from_topic if to == owner.LOCAL else _topic_of(places)):
+        if not (settings.from_topic if to == table_owner.LOCAL else _topic_of(places)):
             # Before anything else, and to the end: no collector sends to the topic meanwhile.
             collector = Store(settings.positions)
             stack.callback(collector.close)
-        if to == owner.SPARK:
+        if to == table_owner.SPARK:
             _to_spark(settings, places, collector, reached, say)
         else:
             _to_local(settings, places, collector, reached, stop, say)

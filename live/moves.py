@@ -7,7 +7,7 @@
                 (`spark_jobs.checkpoint.initial_lanes`), or the first batch of `kardia live`, which is a base of each
                 lane and no row
     4 generation.json of the engine to come is replaced; its batches go on behind those in the tables
-    5 owner     the file beside the tables that says whose they are (`spark_jobs.owner`)
+    5 owner     the file beside the tables that says whose they are (`spark_jobs.leases.table_owner`)
 
 Until 5 the tables belong to the engine before: killed, it can go on as if nothing had been, and a move begins again at
 1. From 5 on they belong to the other one. Lanes go on at the offsets that their topic has, so that the first record is
@@ -28,12 +28,13 @@ from kardia.tables import LIVE_TABLES
 from live.files import Batch, BatchFiles, Puts
 from live.left import Kept, Left, check_cluster
 from live.state import QUERY
-from spark_jobs import owner, stream
+from spark_jobs import stream
 from spark_jobs.checkpoint import checkpoint_directory, initial_lanes, state_codec
 from spark_jobs.checkpoint.checkpoint_directory import Agreement, Before, Generation, seeds_of
 from spark_jobs.checkpoint.journal import Mark
 from spark_jobs.lane import Lane
-from spark_jobs.owner import Engine
+from spark_jobs.leases import table_owner
+from spark_jobs.leases.table_owner import Engine
 from spark_jobs.writers import Reached
 from spark_jobs.writers.tables import highest_batch
 
@@ -59,7 +60,7 @@ def to_spark(
     found = checkpoint_directory.load(directory)
     if found is not None:
         check_cluster(found.agreement.cluster, cluster, directory)
-    _name(tables, owner.LOCAL, batch)
+    _name(tables, table_owner.LOCAL, batch)
     reached("positions:before", batch)
     if collector is not None:
         _save(collector, kept, topic.topic_id)
@@ -81,7 +82,7 @@ def to_spark(
         initial_lanes.write(seeds_of(directory, made.name), lane.lane, lane.save())
     reached("lanes:written", batch)
     checkpoint_directory.save(directory, made)
-    _own(tables, owner.SPARK, made, reached, batch)
+    _own(tables, table_owner.SPARK, made, reached, batch)
     return made
 
 
@@ -95,7 +96,7 @@ def to_local(
     found = checkpoint_directory.load(folder)
     if found is not None:
         check_cluster(found.agreement.cluster, cluster, folder)
-    _name(tables, owner.SPARK, batch)
+    _name(tables, table_owner.SPARK, batch)
     for old in {path.parent for path in folder.glob("*/batch-*")}:
         shutil.rmtree(old)  # of a time before, or of a move that was cut off
     reached("positions:before", batch)
@@ -113,7 +114,7 @@ def to_local(
     BatchFiles(folder / made.name).write(Batch(made.first_batch, -1, kept.positions, bases, {}, []))
     reached("lanes:written", batch)
     checkpoint_directory.save(folder, made)
-    _own(tables, owner.LOCAL, made, reached, batch)
+    _own(tables, table_owner.LOCAL, made, reached, batch)
     return made
 
 
@@ -146,11 +147,11 @@ def _save(store: Store, kept: Kept, topic_id: str) -> None:
 
 def _name(tables: Path, engine: Engine, batch: int) -> None:
     """Write down whose the tables are, before there is state of both engines."""
-    if owner.load(tables) is None:
-        owner.save(tables, owner.Owner(owner.VERSION, engine, batch))
+    if table_owner.load(tables) is None:
+        table_owner.save(tables, table_owner.Owner(table_owner.VERSION, engine, batch))
 
 
 def _own(tables: Path, engine: Engine, made: Generation, reached: Reached, batch: int) -> None:
     reached("owner:before", batch)
-    owner.save(tables, owner.Owner(owner.VERSION, engine, made.first_batch))
+    table_owner.save(tables, table_owner.Owner(table_owner.VERSION, engine, made.first_batch))
     reached("owner:written", batch)

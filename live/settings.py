@@ -12,10 +12,10 @@ from ingest.errors import SettingsError
 from ingest.settings import Place, ReadSettings
 from kardia.locations import Folder
 from kardia.observe import ObserverSettings
-from spark_jobs import owner
+from spark_jobs.leases import table_owner
 from spark_jobs.settings import LaneSettings, TablesPlace
 
-STATE = owner.STATE
+STATE = table_owner.STATE
 """Below the tables, unless another place is given. Delta has no table of such a name."""
 
 

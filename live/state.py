@@ -13,10 +13,10 @@ from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES
 from live.files import BatchFiles
 from live.settings import LiveSettings
-from spark_jobs import owner
 from spark_jobs.checkpoint import checkpoint_directory, state_codec
 from spark_jobs.checkpoint.checkpoint_directory import Agreement, Generation
 from spark_jobs.errors import CheckpointError
+from spark_jobs.leases import table_owner
 from spark_jobs.writers.tables import highest_batch, last_version
 
 QUERY = "local"
@@ -37,7 +37,7 @@ def opened(folder: Path, tables: Folder, cluster: str, topic: str, lanes: int) -
 
     `topic`: the one that is read, empty for what a collector in this process reads.
     """
-    owner.check(tables, owner.LOCAL)
+    table_owner.check(tables, table_owner.LOCAL)
     wanted = Agreement(QUERY, cluster, topic, lanes)
     found = checkpoint_directory.load(folder)
     if found is None:

@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 from ingest.wire.topic_id import UNKNOWN
 from kardia.locations import Store
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import cluster, owner, preparing, scratch, session, sizes, stream, topic, topic_loss
+from spark_jobs import cluster, preparing, scratch, session, stream, topic, topic_loss
 from spark_jobs.archive import archive_query
 from spark_jobs.checkpoint import change_lane_count, damaged_lanes, recreated_topic
 from spark_jobs.checkpoint.checkpoint_directory import Checkpoint, describe
@@ -31,12 +31,14 @@ from spark_jobs.jvm.private_pyspark import jvm_process
 from spark_jobs.jvm.voice import Voice
 from spark_jobs.lane_model import ModelFactory, ObserverFactory
 from spark_jobs.late_workers import LateError, LateWorkers
-from spark_jobs.lease import held
-from spark_jobs.maintenance import Maintenance
+from spark_jobs.leases import table_owner
+from spark_jobs.leases.disk_lease import held
+from spark_jobs.leases.store_lease import StoreLease, guarded
 from spark_jobs.metrics import Metrics
 from spark_jobs.pace import Pace
 from spark_jobs.settings import StreamSettings
-from spark_jobs.store_lease import StoreLease, guarded
+from spark_jobs.upkeep import table_sizes
+from spark_jobs.upkeep.maintenance import Maintenance
 from spark_jobs.writers import faults, fence
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.delta_spark import DeltaSparkWriter, create_or_check
@@ -72,7 +74,7 @@ def run(
             with disk_named(directory):
                 lease = stack.enter_context(held(directory, role))
                 leases += [lease] if isinstance(lease, StoreLease) else []
-        owner.check(settings.tables, owner.SPARK)
+        table_owner.check(settings.tables, table_owner.SPARK)
         temporary = stack.enter_context(scratch.scratch())
         client = preparing.client_of(settings, temporary)
         lanes = preparing.await_lanes(settings, client, stop, say)
@@ -202,7 +204,7 @@ class _Job:
             f"next batch {describe(live)['next_batch']}"
         )
         with disk_named(settings.tables), store_named(settings.tables):
-            self._say(sizes.told(settings.tables, settings.kept))
+            self._say(table_sizes.told(settings.tables, settings.kept))
         idle = session.idle_cores(self._cores, live.generation.agreement.lanes)
         if idle:
             self._say(idle)

@@ -29,9 +29,9 @@ from ingest.settings import Patterns
 from ingest.settings import Place as AnyPlace
 from ingest.stamps import zone_named
 from kardia.keeping import KINDS, Keep, KeepError, age_of, shown
-from spark_jobs import owner
 from spark_jobs.errors import CheckpointError
-from spark_jobs.owner import Engine
+from spark_jobs.leases import table_owner
+from spark_jobs.leases.table_owner import Engine
 
 
 def _read(path: Path) -> Path:
@@ -301,17 +301,22 @@ def owner_of(config: UpConfig) -> Engine | None:
     """The engine that the tables belong to; None: nobody has begun any. Positions say as much as tables: what a
     collector has sent is in the topic."""
     try:
-        found = owner.engine_of(config.tables, None, config.checkpoint)
+        found = table_owner.engine_of(config.tables, None, config.checkpoint)
     except CheckpointError as error:
         raise ConfigError(str(error)) from None
-    return owner.SPARK if found is None and (config.positions / "positions").is_file() else found
+    return table_owner.SPARK if found is None and (config.positions / "positions").is_file() else found
 
 
 def _engine_of(config: UpConfig, path: Path) -> Engine:
     """The engine that is named; else that of the tables, so that no upgrade changes it."""
     begun = owner_of(config)
-    engine = config.engine or begun or (owner.SPARK if config.of_topic else owner.LOCAL)
-    if engine == owner.LOCAL and config.of_topic and begun != owner.SPARK and owner.load(config.tables) is None:
+    engine = config.engine or begun or (table_owner.SPARK if config.of_topic else table_owner.LOCAL)
+    if (
+        engine == table_owner.LOCAL
+        and config.of_topic
+        and begun != table_owner.SPARK
+        and table_owner.load(config.tables) is None
+    ):
         # Tables that were moved, or will be, have a topic that the move has to know.
         raise ConfigError(
             f"{path}: {', '.join(config.of_topic)}: `engine: local` has no topic; leave it out, or say `engine: spark`."

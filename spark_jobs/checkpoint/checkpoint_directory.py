@@ -23,12 +23,12 @@ from typing import Any
 import msgspec
 
 from kardia.locations import Folder, Store
-from spark_jobs import owner
 from spark_jobs.checkpoint import kardia_files, state_codec
 from spark_jobs.errors import CheckpointError
+from spark_jobs.leases import table_owner
 from spark_jobs.writers.tables import highest_batch, last_version
 
-FILE = owner.GENERATION
+FILE = table_owner.GENERATION
 VERSION = 1
 
 _BEFORE_OFFSETS = 2

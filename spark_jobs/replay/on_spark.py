@@ -23,7 +23,7 @@ from spark_jobs.checkpoint.checkpoint_directory import Agreement, open_checkpoin
 from spark_jobs.disk import disk_named
 from spark_jobs.jvm import jars, java
 from spark_jobs.lane_model import ModelFactory
-from spark_jobs.lease import held
+from spark_jobs.leases.disk_lease import held
 from spark_jobs.replay.feeding import unattributed
 from spark_jobs.replay.files_source import NAME, FilesSource, save_portion
 from spark_jobs.replay.inputs import captured_pieces, groups_of, size_of

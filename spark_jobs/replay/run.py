@@ -31,7 +31,7 @@ from kardia.tables import TABLES
 from spark_jobs.disk import disk_named
 from spark_jobs.errors import InputFileError, NotAppliedError, TablesError
 from spark_jobs.lane_model import ModelFactory
-from spark_jobs.lease import held
+from spark_jobs.leases.disk_lease import held
 from spark_jobs.outputs import merge
 from spark_jobs.replay.inputs import captured_pieces, groups_of, size_of
 from spark_jobs.replay.pieces import ParsedPiece

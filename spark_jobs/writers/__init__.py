@@ -38,7 +38,7 @@ def nothing_happens(_step: str, _batch_id: int) -> None:
 
 
 class TableWriter(Protocol):
-    """Writes batches of rows to the live tables. One writer per table directory at a time (see `lease`)."""
+    """Writes batches of rows to the live tables. One writer per table directory at a time (see `spark_jobs.leases`)."""
 
     def prepare(self) -> None:
         """Create missing tables; refuse a table of another shape."""

@@ -29,7 +29,7 @@ COMMIT_RETRIES = 15
 
 CONFLICTS_MAX = 5
 """Attempts against commits that took rows away, each from a new look at the table. Upkeep makes such a commit once an
-hour in each table (`spark_jobs.retention`)."""
+hour in each table (`spark_jobs.upkeep.retention`)."""
 
 
 class DeltaRsWriter:

@@ -2,9 +2,9 @@
 
 Steps and promises: `spark_jobs.writers`; the transaction is Delta's `txnAppId`/`txnVersion`. The directory must be
 mounted on the driver and on every executor under one path. A batch costs 110 times the CPU time of delta-rs, so use it
-with a trigger of 5 s or more, and run OPTIMIZE and VACUUM yourself: `spark_jobs.maintenance` is for delta-rs only. Both
-writers must never write one directory at the same time: on a local disk delta-spark's commits are not safe against a
-second process (docs/adr/0003-two-writers-one-interface.md).
+with a trigger of 5 s or more, and run OPTIMIZE and VACUUM yourself: `spark_jobs.upkeep.maintenance` is for delta-rs
+only. Both writers must never write one directory at the same time: on a local disk delta-spark's commits are not safe
+against a second process (docs/adr/0003-two-writers-one-interface.md).
 """
 
 from __future__ import annotations

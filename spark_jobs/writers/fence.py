@@ -1,8 +1,8 @@
 """One writer at a time on a table in a store, the newest one: written into the table's own log, which nobody can pass.
 
-A disk has a lock (`spark_jobs.lease`); a store has none, and a job that is thought dead may still be writing. So every
-writer begins with a commit of its number, one above the last, as a Delta transaction of the application `APP_ID`; and
-every commit of its batches carries the same transaction again. Then
+A disk has a lock (`spark_jobs.leases.disk_lease`); a store has none, and a job that is thought dead may still be
+writing. So every writer begins with a commit of its number, one above the last, as a Delta transaction of the
+application `APP_ID`; and every commit of its batches carries the same transaction again. Then
 
     - an older writer finds a higher number than its own at its next look, and stops with a sentence;
     - if it had looked before the newer one came, its commit meets the newer one's entry (the name of an entry can be

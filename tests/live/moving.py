@@ -19,12 +19,13 @@ from ingest.wire.batches import format_of
 from kardia.tables import Row
 from live import left, moves
 from live.settings import LiveSettings
-from spark_jobs import owner, stream
+from spark_jobs import stream
 from spark_jobs.checkpoint import change_lane_count, checkpoint_directory, initial_lanes, journal
 from spark_jobs.checkpoint.checkpoint_directory import Checkpoint
 from spark_jobs.checkpoint.journal import InMemory
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
+from spark_jobs.leases import table_owner
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers import Reached, nothing_happens
 from spark_jobs.writers.delta_rs import DeltaRsWriter
@@ -152,7 +153,7 @@ class Outgrown:
 
     def job(self) -> None:
         """A batch of the job: what is in the topic, into lanes that are read back, into the tables."""
-        owner.check(self.settings.tables, owner.SPARK)
+        table_owner.check(self.settings.tables, table_owner.SPARK)
         found: dict[str, list[Row]] = {}
         for number in range(self.lanes):
             store = self.stores.setdefault(number, InMemory())

@@ -16,7 +16,7 @@ import yaml
 
 from demo.broker import Broker
 from demo.ports import free_ports
-from spark_jobs import owner
+from spark_jobs.leases import table_owner
 from supervise import process
 from tests.live.living import CLUSTER
 from tests.live.test_process import asked, running
@@ -68,7 +68,7 @@ def test_one_word_moves_the_tables_and_back(tmp_path: Path) -> None:
             finally:
                 steady.kill()
     tables = tmp_path / "data" / "tables"
-    assert owner.engine_of(tables) == owner.LOCAL
+    assert table_owner.engine_of(tables) == table_owner.LOCAL
     lives = {row["member_id"]: row for row in rows(tables, "members") if row["client_id"] == "steady"}
     assert [row["ended_at_ms"] for row in lives.values()] == [None]
     assert sum(row["gaps"] for row in rows(tables, "progress")) == 0

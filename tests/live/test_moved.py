@@ -20,8 +20,9 @@ from ingest.ports import Topic
 from ingest.tail.positions import Store
 from ingest.wire.producer import KafkaTopic
 from live.files import BatchFiles
-from spark_jobs import owner, stream
+from spark_jobs import stream
 from spark_jobs.checkpoint import checkpoint_directory
+from spark_jobs.leases import table_owner
 from spark_jobs.writers.faults import VARIABLE
 from tests.live.living import CLUSTER
 from tests.live.moving import Outgrown
@@ -113,16 +114,16 @@ def test_a_story_is_told_by_both(kafka: Broker, tmp_path: Path) -> None:
     told.killed(*told.move("spark"), fault=f"owner:before@{told.last_file}")
     assert "belong to `kardia stream` from batch" in told.done(*told.move("spark"))
     assert "already; nothing is moved" in told.done(*told.move("spark"))
-    assert owner.engine_of(told.settings.tables) == owner.SPARK
+    assert table_owner.engine_of(told.settings.tables) == table_owner.SPARK
 
     told.collect(150)
     told.done("stream", "--once")
     told.collect(100, killed=True)
     told.killed(*told.move("local"), fault=f"progress:before@{told.last_batch + 1}")
-    assert owner.engine_of(told.settings.tables) == owner.SPARK
+    assert table_owner.engine_of(told.settings.tables) == table_owner.SPARK
     told.done("stream", "--once")
     told.killed(*told.move("local"), fault=f"lanes:written@{told.last_batch}")
-    assert owner.engine_of(told.settings.tables) == owner.SPARK
+    assert table_owner.engine_of(told.settings.tables) == table_owner.SPARK
     told.collect(60)
     assert "belong to `kardia live` from batch" in told.done(*told.move("local"))
     refused = told.ran("stream", "--once", "--new-generation")

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from spark_jobs import owner
 from spark_jobs.checkpoint import checkpoint_directory
 from spark_jobs.errors import CheckpointError
+from spark_jobs.leases import table_owner
 from tests.live.living import Killed, Living
 from tests.live.moving import Outgrown
 from tests.live.test_same_rows import FACTORY, facts_in, ledger_of, lived
@@ -83,20 +83,20 @@ def test_killed_at_a_step_and_moved_there_and_back(
     with pytest.raises(Killed):
         told.to_spark(death)
     if step != "owner:written":
-        assert owner.engine_of(told.settings.tables) == "local"
+        assert table_owner.engine_of(told.settings.tables) == "local"
         if goes_on:
             some_rounds(told.living, 60)
         told.to_spark()
     else:
         told.batch = told._generation().generation.first_batch - 1
-    assert owner.engine_of(told.settings.tables) == "spark"
+    assert table_owner.engine_of(told.settings.tables) == "spark"
     with pytest.raises(CheckpointError, match=r"belong to `kardia stream`.*Next: .*`kardia move --to local`"):
         some_rounds(told.living, 1)
     told.collect(250, killed=goes_on)
     with pytest.raises(Killed):
         told.to_local(Death(step))
     if step != "owner:written":
-        assert owner.engine_of(told.settings.tables) == "spark"
+        assert table_owner.engine_of(told.settings.tables) == "spark"
         if goes_on:
             told.collect(60)
         told.to_local()
@@ -146,14 +146,14 @@ def test_first_moved_from_the_job_it_is_written_down_whose_the_tables_were(tmp_p
     told = begun(tmp_path / "told", 100)
     told.to_spark()
     told.collect(30)
-    (told.settings.tables / owner.FILE).unlink()
-    (told.settings.folder / owner.GENERATION).unlink()
+    (told.settings.tables / table_owner.FILE).unlink()
+    (told.settings.folder / table_owner.GENERATION).unlink()
     with pytest.raises(Killed):
         told.to_local(Death("owner:before"))
-    assert owner.engine_of(told.settings.tables) == "spark", "its state is there, the move is not done"
+    assert table_owner.engine_of(told.settings.tables) == "spark", "its state is there, the move is not done"
     told.job()
     told.to_local()
-    assert owner.engine_of(told.settings.tables) == "local"
+    assert table_owner.engine_of(told.settings.tables) == "local"
 
 
 def test_state_of_another_cluster_is_not_replaced(tmp_path: Path) -> None:
@@ -170,6 +170,6 @@ def test_state_of_another_cluster_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_file_that_says_whose_they_are_is_not_guessed_at(tmp_path: Path) -> None:
-    (tmp_path / owner.FILE).write_text('{"version": 1, "engine": "sp')
+    (tmp_path / table_owner.FILE).write_text('{"version": 1, "engine": "sp')
     with pytest.raises(CheckpointError, match="which engine the tables belong to cannot be read"):
-        owner.check(tmp_path, owner.SPARK)
+        table_owner.check(tmp_path, table_owner.SPARK)

@@ -26,9 +26,9 @@ from api.store import Store
 from bench.crowd import CLUSTER, Crowd, row
 from kardia.keeping import DAY_MS, FOREVER_MS, HOUR_MS, KINDS, SUMMED_AFTER_MS, Keep, KeepError, keep_of
 from kardia.tables import LIVE_TABLES, PROGRESS, TABLES
-from spark_jobs import retention
-from spark_jobs.maintenance import LARGE_EVERY_MS, Maintenance
 from spark_jobs.schemas import to_tables
+from spark_jobs.upkeep import retention
+from spark_jobs.upkeep.maintenance import LARGE_EVERY_MS, Maintenance
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import open_table
 

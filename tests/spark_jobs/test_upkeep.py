@@ -24,10 +24,10 @@ from demo.tables import Follower, Tables
 from kardia.tables import EVENTS
 from kardia.upkeep import LOOKS, surviving
 from spark_jobs.archive.marks import ArchivedEvents, advanced
-from spark_jobs.laying import LAID, ROWS_MAX, lay
-from spark_jobs.maintenance import Maintenance
 from spark_jobs.replay.summary import Summary, count_tables
 from spark_jobs.schemas import to_arrow, to_tables
+from spark_jobs.upkeep.compaction import LAID, ROWS_MAX, lay
+from spark_jobs.upkeep.maintenance import Maintenance
 from spark_jobs.writers import delta_rs
 from spark_jobs.writers import tables as tables_module
 from spark_jobs.writers.delta_rs import DeltaRsWriter

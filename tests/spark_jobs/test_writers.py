@@ -19,9 +19,9 @@ from deltalake import DeltaTable
 
 from kardia.tables import LIVE_TABLES
 from spark_jobs.errors import LeaseError, TablesError
-from spark_jobs.lease import Lease
-from spark_jobs.maintenance import Maintenance
+from spark_jobs.leases.disk_lease import Lease
 from spark_jobs.schemas import ARROW_SCHEMAS, to_tables
+from spark_jobs.upkeep.maintenance import Maintenance
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.faults import VARIABLE
 from spark_jobs.writers.tables import create_or_open, highest_batch, last_version
@@ -146,7 +146,7 @@ def test_the_second_run_on_a_directory_is_refused_with_the_holder(tmp_path: Path
 
 def test_a_lease_ends_with_its_process(tmp_path: Path) -> None:
     script = (
-        "import os, signal, sys; from pathlib import Path; from spark_jobs.lease import Lease; "
+        "import os, signal, sys; from pathlib import Path; from spark_jobs.leases.disk_lease import Lease; "
         "Lease(Path(sys.argv[1]), 'x').take(); os.kill(os.getpid(), signal.SIGKILL)"
     )
     ended = subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, check=False, timeout=60)

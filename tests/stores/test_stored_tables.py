@@ -22,9 +22,9 @@ from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
 from spark_jobs.checkpoint import kardia_files
 from spark_jobs.errors import LeaseError, TablesError
-from spark_jobs.maintenance import Maintenance
 from spark_jobs.replay.run import prepare_tables
 from spark_jobs.schemas import to_tables
+from spark_jobs.upkeep.maintenance import Maintenance
 from spark_jobs.writers import fence
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import create_or_open

@@ -16,7 +16,7 @@ from api.notify.settings import NotifySettings
 from cli.main import app
 from ingest.metrics import Metrics
 from scripts.config_page import EXAMPLES, config_page
-from spark_jobs import owner
+from spark_jobs.leases import table_owner
 from supervise import process
 from supervise.roles import ROUNDS, collect_command, move_command, pulse, roles, serve_command
 from supervise.up_config import (
@@ -217,7 +217,7 @@ def test_one_process_has_no_topic(tmp_path: Path, key: str) -> None:
 def _generation(folder: Path) -> None:
     """A folder that an engine has begun to keep its state in."""
     folder.mkdir(parents=True)
-    (folder / owner.GENERATION).write_text("{}")
+    (folder / table_owner.GENERATION).write_text("{}")
 
 
 @pytest.mark.parametrize(
@@ -249,17 +249,17 @@ def test_what_a_collector_has_sent_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["spark", "local"])
-def test_after_a_move_the_tables_are_whose_it_made_them(tmp_path: Path, engine: owner.Engine) -> None:
+def test_after_a_move_the_tables_are_whose_it_made_them(tmp_path: Path, engine: table_owner.Engine) -> None:
     _generation(tmp_path / "checkpoint/live")
     _generation(tmp_path / "tables/_live")
-    owner.save(tmp_path / "tables", owner.Owner(owner.VERSION, engine, 7))
+    table_owner.save(tmp_path / "tables", table_owner.Owner(table_owner.VERSION, engine, 7))
     assert load(_write(tmp_path, UNNAMED)).engine == engine
     assert load(_write(tmp_path, f"topic: x\n{LOCAL}")).topic == "x", "the way back needs it"
 
 
 def test_it_is_not_guessed_whose_tables_are(tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / owner.FILE).write_text("{")
+    (tmp_path / "tables" / table_owner.FILE).write_text("{")
     with pytest.raises(ConfigError, match="which engine the tables belong to cannot be read"):
         load(_write(tmp_path, UNNAMED))
 

@@ -5,11 +5,11 @@ tables in turn, each once a minute. It changes no row, and a failure of it fails
 tried again. Appends and compactions do not conflict in Delta; a compaction that meets another one is dropped.
 
 Steps per table: (1) put small files together, each minute into files of `ROWS_MAX` rows laid by group
-(`spark_jobs.laying`), each hour those of samples into larger ones: what is put together every minute must not be
-rewritten every minute; tables that nobody asks about one group are compacted as they are; (2) each hour, let go of
-rows that are older than the setting says (`spark_jobs.retention`); (3) checkpoint the log; (4) remove log files that
-are older than the retention; (5) remove data files that were replaced ten minutes ago or earlier. A crash between any
-two leaves files that the next pass removes. The clock is an argument.
+(`spark_jobs.upkeep.compaction`), each hour those of samples into larger ones: what is put together every minute must
+not be rewritten every minute; tables that nobody asks about one group are compacted as they are; (2) each hour, let go
+of rows that are older than the setting says (`spark_jobs.upkeep.retention`); (3) checkpoint the log; (4) remove log
+files that are older than the retention; (5) remove data files that were replaced ten minutes ago or earlier. A crash
+between any two leaves files that the next pass removes. The clock is an argument.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from deltalake import DeltaTable
 from kardia.keeping import HOUR_MS, KINDS, Keep
 from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
-from spark_jobs import retention
 from spark_jobs.errors import JobError
-from spark_jobs.laying import HOUR_ROWS_MAX, LAID, ROWS_MAX, lay
+from spark_jobs.upkeep import retention
+from spark_jobs.upkeep.compaction import HOUR_ROWS_MAX, LAID, ROWS_MAX, lay
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, is_there, open_table, path_of
 from stores import said
 

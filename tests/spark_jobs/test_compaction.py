@@ -23,10 +23,10 @@ from api.files.follower import Follower
 from api.files.reader import TableReader
 from api.past import archive
 from api.past.cursor import Place
-from spark_jobs import laying, maintenance
-from spark_jobs.laying import lay
-from spark_jobs.maintenance import Maintenance
 from spark_jobs.schemas import to_tables
+from spark_jobs.upkeep import compaction, maintenance
+from spark_jobs.upkeep.compaction import lay
+from spark_jobs.upkeep.maintenance import Maintenance
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from tests.api.written import CLUSTER, NOW_MS, health, transition
 
@@ -124,7 +124,7 @@ def test_rows_that_are_laid_anew_are_no_news_to_a_follower(grown: Grown, monkeyp
     assert len(follower.waiting) == 2 * GROUPS
     follower.forget(1)
     monkeypatch.setattr(follower.reader, "_newest", lambda: pytest.fail("the table was opened again"))
-    lay(grown.table("transitions"), grown.root / "transitions", laying.ROWS_MAX)
+    lay(grown.table("transitions"), grown.root / "transitions", compaction.ROWS_MAX)
     grown.grow(1)
     follower.look(1)
     assert {row.batch_id for row in follower.waiting} == {2}
@@ -135,9 +135,9 @@ def test_two_that_lay_the_same_files_do_not_write_rows_twice(grown: Grown) -> No
     grown.grow(3)
     before = grown.rows("health")
     first, second = grown.table("health"), grown.table("health")
-    wanted = laying._files(second)
-    assert lay(first, grown.root / "health", laying.ROWS_MAX) == 3
-    assert not laying._replace(second, grown.root / "health", wanted)
+    wanted = compaction._files(second)
+    assert lay(first, grown.root / "health", compaction.ROWS_MAX) == 3
+    assert not compaction._replace(second, grown.root / "health", wanted)
     assert grown.rows("health") == before
     assert len(list((grown.root / "health").glob("laid-*.parquet"))) == 1  # what was written for nothing is gone
 
@@ -156,13 +156,13 @@ def test_commits_of_the_writer_in_between_are_met_with_another_look(
         commit(table, *given, commit_properties=commit_properties, **more)
 
     monkeypatch.setattr(DeltaTable, "create_write_transaction", beside)
-    assert lay(grown.table("health"), grown.root / "health", laying.ROWS_MAX) == 3
+    assert lay(grown.table("health"), grown.root / "health", compaction.ROWS_MAX) == 3
     assert tried == [0, 0, 0]
     assert sum(grown.rows("health").values()) == 5 * GROUPS
-    monkeypatch.setattr(laying, "COMMITS_MAX", 1)
+    monkeypatch.setattr(compaction, "COMMITS_MAX", 1)
     tried.clear()
     with pytest.raises(CommitFailedError):
-        lay(grown.table("health"), grown.root / "health", laying.ROWS_MAX)
+        lay(grown.table("health"), grown.root / "health", compaction.ROWS_MAX)
 
 
 def test_files_are_stretches_of_time_and_a_large_one_is_left_as_it_is(grown: Grown) -> None:
@@ -197,7 +197,7 @@ def test_a_file_waits_until_what_came_after_it_weighs_as_much(tmp_path: Path) ->
 
 def test_the_log_states_of_a_laid_file_what_questions_bound(grown: Grown) -> None:
     grown.grow(3)
-    lay(grown.table("health"), grown.root / "health", laying.ROWS_MAX)
+    lay(grown.table("health"), grown.root / "health", compaction.ROWS_MAX)
     [stated] = pa.table(grown.table("health").get_add_actions(flatten=True)).to_pylist()
     assert stated["num_records"] == 3 * GROUPS
     assert (stated["min.at_ms"], stated["max.at_ms"]) == (NOW_MS, NOW_MS + 2_000)
@@ -218,7 +218,7 @@ def test_groups_of_any_name_are_found_in_laid_files(tmp_path: Path, text: str) -
         reader = TableReader(grown.root, "health")
         found = archive.health_at(reader, CLUSTER, text, archive.Knowledge(5), NOW_MS, 1_000, 100)
         assert [row.group_id for row in found] == [text]
-        lay(grown.table("health"), grown.root / "health", laying.ROWS_MAX)
+        lay(grown.table("health"), grown.root / "health", compaction.ROWS_MAX)
     assert len(grown.footers("health")) == 1
     assert archive.health_at(reader, CLUSTER, text, archive.Knowledge(5), NOW_MS, 1_000, 100)
     grown.writer.close()

@@ -2,7 +2,8 @@
 
 Two runs on one checkpoint would give one batch two contents; two writers of one table directory would interleave their
 batches. The lock guards one machine; on a disk that several mount the scheduler that starts the job must do it. In a
-store runs take numbers (`spark_jobs.store_lease`), and the live tables have a fence (`spark_jobs.writers.fence`).
+store runs take numbers (`spark_jobs.leases.store_lease`), and the live tables have a fence
+(`spark_jobs.writers.fence`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import portalocker
 
 from kardia.locations import Folder, Store
 from spark_jobs.errors import LeaseError
-from spark_jobs.store_lease import StoreLease
+from spark_jobs.leases.store_lease import StoreLease
 
 FILE = ".kardia.lock"
 
