@@ -29,10 +29,11 @@ from kardia.events import DEFAULT_LANES, Event
 from kardia.observe import ObserverSettings
 from kardia.stretches import Stretch
 from kardia.tables import LIVE_TABLES, PROGRESS, Row
-from spark_jobs import session, stream, topic
+from spark_jobs import stream, topic
 from spark_jobs.checkpoint.checkpoint_directory import Agreement, open_checkpoint
 from spark_jobs.jvm import jars, java
 from spark_jobs.lane_model import LaneModel, ModelFactory, ObserverFactory
+from spark_jobs.spark import session
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 
 EVENTS = 4_000_000

@@ -33,7 +33,7 @@ from demo.object_store import ObjectStore
 from demo.ports import HOST
 from demo.spark_cluster import SparkCluster
 from kardia.events import DEFAULT_LANES
-from spark_jobs.pack import pack
+from spark_jobs.executor_archive import pack
 
 EVENTS = 1_000_000
 BATCHES = 12

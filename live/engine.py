@@ -30,12 +30,12 @@ from live import thinning
 from live.ahead import Ahead, Rows
 from live.files import Batch, BatchFiles, LaneStore, packed, unpacked
 from live.metrics import LiveMetrics
+from spark_jobs.batch_pacing import SAMPLED
 from spark_jobs.checkpoint import journal
 from spark_jobs.checkpoint.journal import Kept
-from spark_jobs.disk import disk_named
 from spark_jobs.lane import ANEW, Lane, Record
-from spark_jobs.pace import SAMPLED
 from spark_jobs.schemas import to_tables
+from spark_jobs.storage_errors import disk_named
 from spark_jobs.writers import Reached, TableWriter, nothing_happens
 
 TOKEN_BYTES = 16

@@ -175,9 +175,10 @@ def _end_with_the_parent() -> None:
 
 def _read(wanted: Wanted, into: Path) -> int:
     """Write all lanes of the last batch; its number."""
-    from spark_jobs import job, s3a, scratch, session, stream
+    from spark_jobs import job, stream
     from spark_jobs.jvm import jars, java
     from spark_jobs.jvm.voice import Voice
+    from spark_jobs.spark import s3a, scratch, session
 
     directory, factory = folder(wanted.checkpoint), ObserverFactory(wanted.observer)
     with scratch.scratch() as temporary:

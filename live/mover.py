@@ -27,11 +27,10 @@ from kardia.locations import Store as ObjectStore
 from kardia.observe.lanes import UnevenError
 from kardia.tables import LIVE_TABLES
 from live import left, moves
-from spark_jobs import job, preparing, scratch, session, stream, topic_loss
+from spark_jobs import job, preflight, stream, topic_loss
 from spark_jobs.archive import archive_query
 from spark_jobs.checkpoint import change_lane_count, state_codec
 from spark_jobs.checkpoint.checkpoint_directory import Agreement, Checkpoint, load, open_checkpoint
-from spark_jobs.disk import disk_named
 from spark_jobs.errors import CheckpointError, TopicError
 from spark_jobs.jvm import java
 from spark_jobs.jvm.voice import Voice
@@ -40,8 +39,10 @@ from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.leases import table_owner
 from spark_jobs.leases.disk_lease import held
 from spark_jobs.leases.table_owner import Engine
-from spark_jobs.preparing import ASK_AGAIN_S
+from spark_jobs.preflight import ASK_AGAIN_S
 from spark_jobs.settings import StreamSettings
+from spark_jobs.spark import scratch, session
+from spark_jobs.storage_errors import disk_named
 from spark_jobs.topic import lanes_of
 from spark_jobs.writers import Reached, faults
 
@@ -130,7 +131,7 @@ def _to_spark(
     settings: MoveSettings, places: Places, collector: Store | None, reached: Reached, say: Callable[[str], None]
 ) -> None:
     with scratch.scratch() as temporary:
-        client = preparing.client_of(settings, temporary).librdkafka
+        client = preflight.client_of(settings, temporary).librdkafka
     with _alone(places) as beside:
         found = left.read(places.state, beside, places.tables, settings.cluster, settings.factory, reached)
         if collector is None:
@@ -217,7 +218,7 @@ def _to_local(
     say: Callable[[str], None],
 ) -> None:
     with scratch.scratch() as temporary:
-        client = preparing.client_of(settings, temporary).librdkafka
+        client = preflight.client_of(settings, temporary).librdkafka
         with _alone(places):
             missing = _unread(settings, client)
         if missing:
@@ -295,7 +296,7 @@ def _read_lanes(settings: MoveSettings, checkpoint: Checkpoint, temporary: Path)
     if checkpoint.committed() is None:
         agreement = checkpoint.generation.agreement
         return [change_lane_count.new_lane(checkpoint, settings.factory, number) for number in range(agreement.lanes)]
-    files, own = preparing.for_spark(settings, temporary)
+    files, own = preflight.for_spark(settings, temporary)
     voice = Voice()
     with voice.lent():
         spark = session.start_session("kardia-move", "local[1]", files, java.find().home, own, None, temporary)

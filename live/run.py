@@ -24,10 +24,10 @@ from live.files import BatchFiles
 from live.metrics import LiveMetrics
 from live.settings import LiveSettings
 from live.topic import FromTopic, Where
-from spark_jobs.disk import disk_named
 from spark_jobs.lane import Lane
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.leases.disk_lease import held
+from spark_jobs.storage_errors import disk_named
 from spark_jobs.upkeep.maintenance import Maintenance
 from spark_jobs.writers import Reached, faults
 from spark_jobs.writers.delta_rs import DeltaRsWriter

@@ -15,7 +15,7 @@ from pathlib import Path
 from spark_jobs.jvm import classes, jars, java
 from spark_jobs.jvm.errors import JvmError
 from spark_jobs.jvm.private_pyspark import java_classes
-from spark_jobs.session import end_session, start_session
+from spark_jobs.spark.session import end_session, start_session
 
 
 def class_path_of_a_job(files: Sequence[Path], home: Path) -> str:

@@ -16,7 +16,7 @@
 
 Each message has four parts: what happened, where, what was expected, what to do next. A record that is not a batch of
 events is not an error of the job: it becomes a row of `rejected` and the job goes on. So does an
-event that the observer raises at (`spark_jobs.guard`).
+event that the observer raises at (`spark_jobs.safe_step`).
 """
 
 from __future__ import annotations

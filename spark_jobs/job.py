@@ -20,23 +20,24 @@ from deltalake.exceptions import DeltaError
 from ingest.wire.topic_id import UNKNOWN
 from kardia.locations import Store
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import cluster, preparing, scratch, session, stream, topic, topic_loss
+from spark_jobs import preflight, stream, topic, topic_loss
 from spark_jobs.archive import archive_query
+from spark_jobs.batch_pacing import Pace
 from spark_jobs.checkpoint import change_lane_count, damaged_lanes, recreated_topic
 from spark_jobs.checkpoint.checkpoint_directory import Checkpoint, describe
-from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import DamagedError, TopicLossError
 from spark_jobs.jvm import java
 from spark_jobs.jvm.private_pyspark import jvm_process
 from spark_jobs.jvm.voice import Voice
 from spark_jobs.lane_model import ModelFactory, ObserverFactory
-from spark_jobs.late_workers import LateError, LateWorkers
 from spark_jobs.leases import table_owner
 from spark_jobs.leases.disk_lease import held
 from spark_jobs.leases.store_lease import StoreLease, guarded
 from spark_jobs.metrics import Metrics
-from spark_jobs.pace import Pace
 from spark_jobs.settings import StreamSettings
+from spark_jobs.spark import cluster, scratch, session
+from spark_jobs.spark.late_workers import LateError, LateWorkers
+from spark_jobs.storage_errors import disk_named, store_named
 from spark_jobs.upkeep import table_sizes
 from spark_jobs.upkeep.maintenance import Maintenance
 from spark_jobs.writers import faults, fence
@@ -76,8 +77,8 @@ def run(
                 leases += [lease] if isinstance(lease, StoreLease) else []
         table_owner.check(settings.tables, table_owner.SPARK)
         temporary = stack.enter_context(scratch.scratch())
-        client = preparing.client_of(settings, temporary)
-        lanes = preparing.await_lanes(settings, client, stop, say)
+        client = preflight.client_of(settings, temporary)
+        lanes = preflight.await_lanes(settings, client, stop, say)
         if lanes is None:
             return
         old = None
@@ -85,13 +86,13 @@ def run(
             if settings.lanes_from:
                 old = change_lane_count.left(settings, client.librdkafka)
             if old is None:
-                checkpoints = preparing.checkpoints_of(settings, lanes)
+                checkpoints = preflight.checkpoints_of(settings, lanes)
         anew = None
         if old is None:
             anew = recreated_topic.found(settings, client.librdkafka, checkpoints)
         if old is None and anew is None:
-            preparing.check_losses(settings, client, checkpoints, say)
-        files, own = preparing.for_spark(settings, temporary)
+            preflight.check_losses(settings, client, checkpoints, say)
+        files, own = preflight.for_spark(settings, temporary)
         own |= of_spark
         voice = Voice()
         with voice.lent():
@@ -103,11 +104,11 @@ def run(
             if not cluster.is_local(settings.master):
                 cluster.await_executors(spark, stop)
             if old is not None:
-                checkpoints = preparing.taken_over(spark, old, settings, lanes, factory, client, say)
+                checkpoints = preflight.taken_over(spark, old, settings, lanes, factory, client, say)
             if anew is not None:
-                checkpoints = preparing.begun_anew(spark, anew, settings, checkpoints, factory, say)
+                checkpoints = preflight.begun_anew(spark, anew, settings, checkpoints, factory, say)
             elif checkpoints[stream.NAME].generation.damaged:
-                checkpoints |= preparing.built_again(spark, settings, client, checkpoints, factory, say)
+                checkpoints |= preflight.built_again(spark, settings, client, checkpoints, factory, say)
             change_lane_count.strays(
                 checkpoints[stream.NAME].generation, settings.bootstrap_server, client.librdkafka, say
             )
@@ -131,7 +132,7 @@ class _Job:
     def __init__(
         self,
         settings: StreamSettings,
-        client: preparing.Client,
+        client: preflight.Client,
         spark: SparkSession,
         checkpoints: dict[str, Checkpoint],
         factory: ModelFactory,

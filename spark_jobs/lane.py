@@ -19,7 +19,7 @@ from ingest.wire.batches import check_format, decode_folded
 from ingest.wire.folded_batch import Batch
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, broker_of, lane_of
 from kardia.stretches import Stretch
-from spark_jobs import guard
+from spark_jobs import safe_step
 from spark_jobs.checkpoint import state_codec
 from spark_jobs.errors import StateError
 from spark_jobs.lane_model import LaneModel, ModelFactory, Rows
@@ -60,8 +60,8 @@ def is_foreign(record: Record, cluster: str) -> bool:
 
 def _observer_in(blob: bytes, lane: int) -> bytes:
     if not blob:
-        return guard.NEW
-    return guard.snapshot_of(state_codec.decode(blob, f"lane {lane}").observer)
+        return safe_step.NEW
+    return safe_step.snapshot_of(state_codec.decode(blob, f"lane {lane}").observer)
 
 
 def joined(batches: Sequence[Batch]) -> tuple[list[Event], list[Stretch]]:
@@ -162,7 +162,9 @@ class Lane:
         """Step the model with what `take` gave."""
         kept = None if before is None else lambda: _observer_in(before(), self.lane)
         events, stretches = joined(batches)
-        model, rows = guard.step(self.model, self._factory, self.lane, events, stretches, finish=finished, before=kept)
+        model, rows = safe_step.step(
+            self.model, self._factory, self.lane, events, stretches, finish=finished, before=kept
+        )
         self.was_careful = model is not self.model
         self.model = model
         return rows

@@ -8,7 +8,7 @@ from functools import partial
 import psutil
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
-from spark_jobs.stages import STAGES
+from spark_jobs.stage_times import STAGES
 from spark_jobs.stream import Committed
 
 LOOPBACK = "127.0.0.1"

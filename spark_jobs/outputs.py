@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from spark_jobs.stages import Spent, add, rows_of
+from spark_jobs.stage_times import Spent, add, rows_of
 
 OUTPUT_DDL = "lane int, table string, blob binary"
 """Columns of the stateful operator's output."""
@@ -29,7 +29,7 @@ EVENTS_TAKEN = "events_taken"
 COUNTS = (FILES_FORGOTTEN, LANES_READ, EVENTS_TAKEN)
 
 SPENT = "spent"
-"""Name of what the stages of a lane took (`spark_jobs.stages`)."""
+"""Name of what the stages of a lane took (`spark_jobs.stage_times`)."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[list[Any]])

@@ -29,7 +29,7 @@ from spark_jobs.checkpoint.journal import Kept, Mark
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import EVENTS_TAKEN, FILES_FORGOTTEN, LANES_READ, OUTPUT_DDL, encode_spent, encode_step
-from spark_jobs.stages import Laps
+from spark_jobs.stage_times import Laps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

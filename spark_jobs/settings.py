@@ -70,7 +70,7 @@ class StreamSettings(LaneSettings):
     checkpoint: TablesPlace = Field(description="folder of the checkpoint")
     master: str = Field(default="local[3]", min_length=1, description="Spark master")
     executors: Place | None = Field(
-        default=None, description="archive for the executors of a cluster, of `python -m spark_jobs.pack`"
+        default=None, description="archive for the executors of a cluster, of `python -m spark_jobs.executor_archive`"
     )
     conf: tuple[str, ...] = Field(default=(), description="settings of Spark, spark.NAME=VALUE")
     writer: Literal["delta-rs", "delta-spark"] = Field(default="delta-rs", description="who writes the live tables")

@@ -4,9 +4,10 @@
     Kafka source -> coalesce -> groupBy(lane) -> LaneProcessor -+-> foreachBatch: toArrow once -> TableWriter
 
 Steps of a batch: (1) Spark writes the planned offsets, (2) the lanes are stepped and the state is written, (3) the
-writer's steps (`spark_jobs.writers`), `progress` last, (4) Spark commits the batch, after a rest (`spark_jobs.pace`). A
-repeat after any crash starts at (1) with the same offsets and the state before them. The action on the frame runs in
-every repeat, also when all tables have the batch already, because the state of the batch is written by it.
+writer's steps (`spark_jobs.writers`), `progress` last, (4) Spark commits the batch, after a rest
+(`spark_jobs.batch_pacing`). A repeat after any crash starts at (1) with the same offsets and the state before them. The
+action on the frame runs in every repeat, also when all tables have the batch already, because the state of the batch is
+written by it.
 
 It must not know what an event means.
 """
@@ -25,10 +26,10 @@ from typing import TYPE_CHECKING
 
 from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import PROGRESS
+from spark_jobs.batch_pacing import Pace
 from spark_jobs.checkpoint.checkpoint_directory import Checkpoint
 from spark_jobs.checkpoint.journal import MIN_BYTES
 from spark_jobs.checkpoint.state_codec import damaged
-from spark_jobs.disk import disk_error, refusal
 from spark_jobs.errors import (
     DamagedError,
     InputFileError,
@@ -42,10 +43,10 @@ from spark_jobs.errors import (
 from spark_jobs.lane import FOREIGN
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import EVENTS_TAKEN, FILES_FORGOTTEN, LANES_READ, merge, take_counts, take_spent
-from spark_jobs.pace import Pace
 from spark_jobs.processor import LaneProcessor, stepped
 from spark_jobs.schemas import to_arrow, to_tables
-from spark_jobs.stages import Laps, Spent, add, rows_of
+from spark_jobs.stage_times import Laps, Spent, add, rows_of
+from spark_jobs.storage_errors import disk_error, refusal
 from spark_jobs.writers import TableWriter
 
 if TYPE_CHECKING:

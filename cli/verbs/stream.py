@@ -51,7 +51,9 @@ def stream(
     executors: Annotated[
         Path | None,
         typer.Option(
-            "--executors", help="Archive for the executors of a cluster, of `python -m spark_jobs.pack`.", **PLACE
+            "--executors",
+            help="Archive for the executors of a cluster, of `python -m spark_jobs.executor_archive`.",
+            **PLACE,
         ),
     ] = None,
     conf: Annotated[

@@ -33,8 +33,8 @@ from deltalake.exceptions import DeltaError
 
 from kardia.locations import Store
 from spark_jobs.checkpoint import kardia_files
-from spark_jobs.disk import store_named
 from spark_jobs.errors import JobError, LeaseError
+from spark_jobs.storage_errors import store_named
 from spark_jobs.writers import fence
 from stores import delta
 

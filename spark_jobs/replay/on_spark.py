@@ -18,9 +18,8 @@ from ingest.archives.missing_files import after_holes
 from ingest.archives.ranges import FileRange
 from ingest.router import Directory
 from kardia.locations import Folder
-from spark_jobs import scratch, stream
+from spark_jobs import stream
 from spark_jobs.checkpoint.checkpoint_directory import Agreement, open_checkpoint
-from spark_jobs.disk import disk_named
 from spark_jobs.jvm import jars, java
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.leases.disk_lease import held
@@ -31,7 +30,9 @@ from spark_jobs.replay.portions import Portion, Portions
 from spark_jobs.replay.run import PARSED_SHARE, Inputs, Opened, Told, prepare_tables, scratch_folder
 from spark_jobs.replay.summary import Summary, count_tables
 from spark_jobs.replay.worker import Parsed, Worker
-from spark_jobs.session import LANE_TASKS, start_session
+from spark_jobs.spark import scratch
+from spark_jobs.spark.session import LANE_TASKS, start_session
+from spark_jobs.storage_errors import disk_named
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 
 if TYPE_CHECKING:

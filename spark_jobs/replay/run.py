@@ -28,7 +28,6 @@ from kardia.events import DEFAULT_LANES
 from kardia.locations import Folder, Store
 from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import TABLES
-from spark_jobs.disk import disk_named
 from spark_jobs.errors import InputFileError, NotAppliedError, TablesError
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.leases.disk_lease import held
@@ -40,6 +39,7 @@ from spark_jobs.replay.portions import Entries, Portion, Portions
 from spark_jobs.replay.summary import Summary, count_tables
 from spark_jobs.replay.worker import Parsed
 from spark_jobs.schemas import to_tables
+from spark_jobs.storage_errors import disk_named
 from spark_jobs.writers import fence
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import highest_batch, is_there, path_of, take_back, versions_of

@@ -21,7 +21,7 @@ from ingest.archives.ranges import FileRange, ParsedRange, parse_pieces
 from ingest.dialects.line_patterns import Patterns
 from ingest.errors import IngestError
 from ingest.router import Directory
-from spark_jobs import guard
+from spark_jobs import safe_step
 from spark_jobs.errors import InputFileError, JobError, TablesError
 from spark_jobs.lane_model import LaneModel, ModelFactory
 from spark_jobs.outputs import encode_rows
@@ -169,8 +169,8 @@ class Worker:
         feed.end(portion.streams)
         outputs: list[tuple[int, str, bytes]] = []
         for lane, model in list(self._lanes.items()):
-            state = guard.kept(model) if self._with_care else guard.NEW
-            self._lanes[lane], rows = guard.step(
+            state = safe_step.kept(model) if self._with_care else safe_step.NEW
+            self._lanes[lane], rows = safe_step.step(
                 model,
                 self._factory,
                 lane,

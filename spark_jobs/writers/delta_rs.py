@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError
 from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
 from kardia.upkeep import surviving
-from spark_jobs.disk import store_named
+from spark_jobs.storage_errors import store_named
 from spark_jobs.writers import BODY_TABLES, Reached, fence, nothing_happens
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, by_group, create_or_open, open_table
 

@@ -20,7 +20,7 @@ from api.past.archive import up_to
 from api.store import Store
 from kardia.tables import LIVE_TABLES
 from live import followed
-from spark_jobs.pace import SAMPLED
+from spark_jobs.batch_pacing import SAMPLED
 from tests.live.following import Ahead, Job, facts, new_lanes, topic
 from tests.live.test_ahead import Asked
 from tests.live.test_ahead import _paths as paths_of

@@ -16,8 +16,8 @@ from kardia.tables import LIVE_TABLES
 from live.engine import QUIET_SAVE_MS
 from live.files import BatchFiles
 from live.settings import LiveSettings
+from spark_jobs.batch_pacing import SAMPLED
 from spark_jobs.errors import CheckpointError, StateError
-from spark_jobs.pace import SAMPLED
 from tests.live.living import Living
 from tests.live.test_same_rows import facts_in, lived
 from tests.spark_jobs.support import rows

@@ -13,7 +13,7 @@ import pytest
 from spark_jobs.jvm import classes, jars, java
 from spark_jobs.jvm.cache import cache_dir
 from spark_jobs.jvm.errors import JvmError
-from spark_jobs.session import JAVA_OPTIONS, _on_this_machine
+from spark_jobs.spark.session import JAVA_OPTIONS, _on_this_machine
 
 CLASSES = b"java/lang/Object\norg/apache/kafka/common/TopicPartition\norg/apache/kafka/NoSuchClass\n"
 """Few, so that it is made at once."""

@@ -45,7 +45,7 @@ def test_it_is_no_table_and_is_created(what: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_delta_spark_creates_it_as_well(tmp_path: Path) -> None:
-    from spark_jobs.session import start_session
+    from spark_jobs.spark.session import start_session
     from spark_jobs.writers.delta_spark import create_or_check
 
     roots = [left_behind(tmp_path / str(number), what) for number, what in enumerate(LEFT)]

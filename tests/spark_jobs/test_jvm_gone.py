@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import session, stream
+from spark_jobs import stream
+from spark_jobs.spark import session
 
 NO_ANSWER = ConnectionRefusedError(111, "Connection refused")
 
@@ -64,7 +65,7 @@ def test_a_jvm_that_ends_at_its_start_is_a_sentence(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path\n"
         "from spark_jobs.errors import StoppedError\n"
-        "from spark_jobs.session import start_session\n"
+        "from spark_jobs.spark.session import start_session\n"
         "try:\n"
         f"    start_session('gone', 'local[1]', [], Path({str(tmp_path)!r}))\n"
         "except StoppedError as error:\n"

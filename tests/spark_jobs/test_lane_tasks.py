@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.session import idle_cores, lane_tasks
+from spark_jobs.spark.session import idle_cores, lane_tasks
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from spark_jobs.late_workers import MARK, TIMES, LateError, LateWorkers
+from spark_jobs.spark.late_workers import MARK, TIMES, LateError, LateWorkers
 
 LATE = RuntimeError(f"Job aborted: org.apache.spark.SparkException: {MARK}.")
 

@@ -18,7 +18,7 @@ import pytest
 
 from spark_jobs.jvm import jars, java, private_delta, private_py4j, private_pyspark
 from spark_jobs.schemas import to_tables
-from spark_jobs.session import start_session
+from spark_jobs.spark.session import start_session
 from spark_jobs.writers.delta_spark import DeltaSparkWriter
 from spark_jobs.writers.tables import path_of
 from tests.spark_jobs.support import ROOT

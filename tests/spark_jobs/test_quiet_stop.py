@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pyspark import accumulators
 
-from spark_jobs.daemon import Worker, quiet
-from spark_jobs.session import quieten
+from spark_jobs.spark.daemon import Worker, quiet
+from spark_jobs.spark.session import quieten
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,12 +15,12 @@ import pytest
 
 from ingest.archives.ranges import plan
 from kardia.observe import ObserverSettings
-from spark_jobs.disk import disk_named
 from spark_jobs.errors import InputFileError, TablesError
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import SPILL_PREFIX, Inputs, replay
 from spark_jobs.replay.summary import Summary
 from spark_jobs.replay.worker import Worker
+from spark_jobs.storage_errors import disk_named
 from tests.ingest.lines import line
 from tests.spark_jobs.support import ROOT
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.errors import RefusedError
-from spark_jobs.scratch import PREFIX, YOUNG_S, java_option, of_spark, remove_left, scratch
+from spark_jobs.spark.scratch import PREFIX, YOUNG_S, java_option, of_spark, remove_left, scratch
 
 HOLDS = """
 import sys
-from spark_jobs.scratch import scratch
+from spark_jobs.spark.scratch import scratch
 with scratch() as folder:
     (folder / "secret").write_text("x")
     print(folder, flush=True)

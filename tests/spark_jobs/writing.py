@@ -61,7 +61,7 @@ def main() -> None:
         write(DeltaRsWriter(Path(directory), APP_ID, reached), int(batches))
         return
     from spark_jobs.jvm import jars, java
-    from spark_jobs.session import start_session
+    from spark_jobs.spark.session import start_session
 
     spark = start_session("writing", "local[1]", jars.ensure("spark"), java.find().home)
     try:

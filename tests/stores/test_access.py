@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import s3a
+from spark_jobs.spark import s3a
 from stores import access, said
 
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}

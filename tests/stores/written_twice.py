@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import sys
 
-from spark_jobs import s3a
 from spark_jobs.jvm import jars, java
 from spark_jobs.jvm.private_pyspark import java_classes, java_session
-from spark_jobs.session import end_session, start_session
+from spark_jobs.spark import s3a
+from spark_jobs.spark.session import end_session, start_session
 
 MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager"
 

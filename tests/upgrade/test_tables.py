@@ -133,7 +133,7 @@ def with_delta_rs(root: Path, _names: tuple[str, ...]) -> None:
 
 def with_delta_spark(root: Path, names: tuple[str, ...]) -> None:
     """A job on several machines does; in some of the tables, as each takes its seconds."""
-    from spark_jobs.session import start_session
+    from spark_jobs.spark.session import start_session
     from spark_jobs.writers.delta_spark import DeltaSparkWriter, create_or_check
 
     spark = start_session("upgrade", "local[1]", jars.ensure("spark"), java.find().home)

@@ -30,7 +30,7 @@ from kardia.observe.careful import MAX_OF_GROUP, REASON, Careful
 from kardia.observe.state.group import Group, Member
 from kardia.observe.timers import expiry
 from kardia.tables import MEMBERS, REJECTED, Row
-from spark_jobs import guard
+from spark_jobs import safe_step
 from spark_jobs.errors import NotAppliedError
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import LaneModel, ObserverFactory
@@ -73,7 +73,7 @@ class Run:
         self.rows: dict[str, list[Row]] = {}
         self.went_back = 0
         model: LaneModel = FACTORY.new(busiest())
-        state = guard.NEW
+        state = safe_step.NEW
         for number, step in enumerate(steps):
 
             def before(state: bytes = state) -> bytes:
@@ -81,8 +81,8 @@ class Run:
                 return state
 
             last = number == len(steps) - 1
-            model, rows = guard.step(model, FACTORY, busiest(), step, finish=last, before=before if care else None)
-            state = guard.kept(model)
+            model, rows = safe_step.step(model, FACTORY, busiest(), step, finish=last, before=before if care else None)
+            state = safe_step.kept(model)
             for name, found in rows.items():
                 self.rows.setdefault(name, []).extend(found)
 
@@ -200,11 +200,11 @@ def test_many_of_one_group_cost_a_bounded_number_of_steps(plain: Run) -> None:
     model: LaneModel = FACTORY.new(busiest())
     for step in steps[:number]:
         model.step(step)
-    state = guard.kept(model)
+    state = safe_step.kept(model)
     at = steps[number].index(near) + 1
     events = [*steps[number][:at], *many, *steps[number][at:]]
     tick = events[-1]._replace(logged_at_ms=near.logged_at_ms + 60_000)
-    _, rows = guard.step(model, Counting(FACTORY.settings), busiest(), [*events, tick], before=lambda: state)
+    _, rows = safe_step.step(model, Counting(FACTORY.settings), busiest(), [*events, tick], before=lambda: state)
     assert attempts <= MAX_OF_GROUP + 2
     assert len(rows["rejected"]) == len(many)
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import cluster, pack
+from spark_jobs import executor_archive
+from spark_jobs.spark import cluster
 from tests.story.conftest import kardia
 
 IMPORTED = (
@@ -25,7 +26,7 @@ IMPORTED = (
 @pytest.mark.long
 def test_the_archive_has_all_that_its_modules_import(tmp_path: Path) -> None:
     archive = tmp_path / "executors.tar.gz"
-    assert pack.pack(archive) == archive.stat().st_size > 10_000_000
+    assert executor_archive.pack(archive) == archive.stat().st_size > 10_000_000
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path / "unpacked", filter="data")
     said = subprocess.run(
@@ -41,8 +42,17 @@ def test_the_archive_has_all_that_its_modules_import(tmp_path: Path) -> None:
 
 
 def test_the_archive_has_our_rooms_and_what_their_libraries_require() -> None:
-    names = {name.split("/")[0] for _, name in pack.files()}
-    assert {*pack.ROOMS, "msgspec", "pyarrow", "pandas", "numpy", "deltalake", "duckdb", "dateutil"} <= names
+    names = {name.split("/")[0] for _, name in executor_archive.files()}
+    assert {
+        *executor_archive.ROOMS,
+        "msgspec",
+        "pyarrow",
+        "pandas",
+        "numpy",
+        "deltalake",
+        "duckdb",
+        "dateutil",
+    } <= names
     assert not {"pyspark", "api", "cli", "fastapi"} & names
 
 

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from spark_jobs.metrics import Metrics
 from spark_jobs.outputs import EVENTS_TAKEN, encode_spent, encode_step, merge, take_counts, take_spent
-from spark_jobs.stages import STAGES, Laps
+from spark_jobs.stage_times import STAGES, Laps
 from spark_jobs.stream import Committed
 
 

@@ -1,6 +1,6 @@
 """Packs what executors need into one archive: Kardia's own packages and the libraries they import, as installed here.
 
-    python -m spark_jobs.pack executors.tar.gz
+    python -m spark_jobs.executor_archive executors.tar.gz
 
 A folder of packages, not a virtual environment: nothing in it has a path of this machine, so it works wherever it is
 unpacked (PYTHONPATH). The libraries are those that run here, so driver and executors have the same; compiled ones fit

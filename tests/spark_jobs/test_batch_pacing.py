@@ -12,7 +12,7 @@ import pytest
 
 from kardia.kafka.states import GroupState, ModernState
 from kardia.tables import STATUSES
-from spark_jobs.pace import AWAKE_S, CALM, FORGET_S, FULL, SHARE, Pace
+from spark_jobs.batch_pacing import AWAKE_S, CALM, FORGET_S, FULL, SHARE, Pace
 
 QUIET_S, MAX_RECORDS = 2.0, 500
 

@@ -1,6 +1,6 @@
 """Spark's daemon of Python workers, which says nothing when the JVM goes while a worker writes.
 
-    python -m spark_jobs.daemon pyspark.worker        what the JVM starts; it forks a worker for each part of the lanes
+    python -m spark_jobs.spark.daemon pyspark.worker     what the JVM starts; forks a worker for each part of the lanes
 
 Spark's own prints a trace for each worker then: of no use at a stop, and what is wrong with a JVM it says itself.
 """

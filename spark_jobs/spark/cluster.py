@@ -2,9 +2,9 @@
 
     kardia stream --master spark://HOST:7077 --executors executors.tar.gz …
 
-The archive (`python -m spark_jobs.pack`) is handed out by Spark and unpacked in the folder of each executor, where
-Python finds it; jars go the same way. On a worker there must be Java, a Spark of this release, a Python of this minor
-version on the path, and credentials for the store. An executor reads no folder of the driver.
+The archive (`python -m spark_jobs.executor_archive`) is handed out by Spark and unpacked in the folder of each
+executor, where Python finds it; jars go the same way. On a worker there must be Java, a Spark of this release, a Python
+of this minor version on the path, and credentials for the store. An executor reads no folder of the driver.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ worker of its own with the same search path, from whatever folder it is in."""
 
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 """Interpreter of the workers: of the driver's minor version, which PySpark demands, wherever it is on their path. The
-driver's own path begins with the folder of its interpreter (`spark_jobs.session`)."""
+driver's own path begins with the folder of its interpreter (`spark_jobs.spark.session`)."""
 
 
 EXECUTORS_WITHIN_S = 300.0
@@ -67,7 +67,7 @@ def _archive(executors: Path | None) -> Path:
             "there is nothing to give to the executors" if executors is None else "there is no such archive",
             "--executors" if executors is None else str(executors),
             "an archive of Kardia and its libraries, because the workers of a cluster have neither",
-            "make one: python -m spark_jobs.pack executors.tar.gz; then pass --executors executors.tar.gz",
+            "make one: python -m spark_jobs.executor_archive executors.tar.gz; then pass --executors executors.tar.gz",
         )
     return executors
 

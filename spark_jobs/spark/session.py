@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kardia
-from spark_jobs import cluster, scratch
 from spark_jobs.errors import StoppedError
 from spark_jobs.jvm import classes
 from spark_jobs.jvm.private_pyspark import accumulator_server, forget_jvm, jvm_process
+from spark_jobs.spark import cluster, scratch
 
 if TYPE_CHECKING:
     from socketserver import BaseServer
@@ -237,6 +237,6 @@ def _on_this_machine(jars: Sequence[Path], java_home: Path | None) -> dict[str, 
     return {
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         JAVA_OPTIONS: f"{QUICK_JVM} {classes.options(jars, java_home)}".strip(),
-        "spark.python.daemon.module": "spark_jobs.daemon",
+        "spark.python.daemon.module": "spark_jobs.spark.daemon",
         "spark.hadoop.fs.file.impl": LOCAL_FILES,
     }

@@ -18,15 +18,16 @@ from ingest.security import for_java
 from ingest.security.rendering import librdkafka as rendered
 from kardia.locations import Store
 from kardia.tables import LIVE_TABLES
-from spark_jobs import cluster, s3a, session, stream, topic, topic_loss
+from spark_jobs import stream, topic, topic_loss
 from spark_jobs.archive import archive_query
 from spark_jobs.checkpoint import change_lane_count, damaged_lanes, recreated_topic, state_codec
 from spark_jobs.checkpoint.checkpoint_directory import Agreement, Checkpoint, open_checkpoint
-from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import RefusedError, TopicError
 from spark_jobs.jvm import jars
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.settings import StreamSettings
+from spark_jobs.spark import cluster, s3a, session
+from spark_jobs.storage_errors import disk_named, store_named
 from spark_jobs.writers import faults
 
 if TYPE_CHECKING:
