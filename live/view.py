@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 
 from api.access.personal import hidden
 from api.access.tokens import EVERYTHING, Scope
-from api.files.files import Bound
+from api.files.data_files import Bound
 from api.files.reader import Found, TableReader
 from api.present.current import ClusterView, Current, GroupView
 from api.present.folding import by_group

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from api.answers import answers, dangers, roster
-from api.present import present
+from api.answers import as_dicts, dangers, roster
+from api.present import shown_status
 from api.present.current import ClusterView, GroupView
 from api.present.freshness import Freshness
 from kardia.instants import to_rfc3339
@@ -46,7 +46,7 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
     """A membership, present or over: what may be said of it now, and what is left of its deadlines in words as well."""
     ended = row.ended_at_ms is not None
     health = None if ended or row.member_id not in view.lives else view.health.get(row.member_id)
-    status = "ended" if ended else present.shown_now(view, row.member_id, freshness)
+    status = "ended" if ended else shown_status.shown_now(view, row.member_id, freshness)
     left: dict[str, int | None] = {"session": None, "poll": None}
     least = dict.fromkeys(left, False)
     certainty, reasons = row.certainty if ended else "unknown", []
@@ -54,11 +54,11 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
         for kind in left:
             least[kind] = view.is_least(health, kind)
             deadline_ms = getattr(health, f"{kind}_deadline_at_ms")
-            left[kind] = present.left_ms(deadline_ms, health, freshness, is_least=least[kind])
+            left[kind] = shown_status.left_ms(deadline_ms, health, freshness, is_least=least[kind])
         certainty = "unknown" if status == "unknown" else health.certainty
         reasons = list(health.reasons or ())
     return {
-        "href": answers.member_href(row.cluster_id, row.group_id, row.member_id),
+        "href": as_dicts.member_href(row.cluster_id, row.group_id, row.member_id),
         "group_id": row.group_id,
         "member_id": row.member_id,
         "client_id": row.client_id,
@@ -97,8 +97,8 @@ def _in_words(left_ms: int | None, status: str, *, is_least: bool) -> str:
 def _next(view: ClusterView, one: dict[str, Any], freshness: Freshness) -> dict[str, Any]:
     group_view = view.groups[one["group_id"]]
     row = group_view.health[one["member_id"]]
-    status = present.shown_now(group_view, one["member_id"], freshness)
-    left_ms = present.left_ms(one["deadline_at_ms"], row, freshness, is_least=one["is_least"])
+    status = shown_status.shown_now(group_view, one["member_id"], freshness)
+    left_ms = shown_status.left_ms(one["deadline_at_ms"], row, freshness, is_least=one["is_least"])
     return {
         "href": one["href"],
         "group_id": one["group_id"],
@@ -145,20 +145,20 @@ def _waited_for(one: dict[str, Any], freshness: Freshness) -> dict[str, Any]:
 def _group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     state = None if freshness.stale else view.state_now
     since_ms = None if freshness.stale else view.rebalancing_since_ms
-    shown = Counter(present.shown_now(view, member_id, freshness) for member_id in view.lives)
-    worst = present.worst(shown)
+    shown = Counter(shown_status.shown_now(view, member_id, freshness) for member_id in view.lives)
+    worst = shown_status.worst(shown)
     latest = view.rebalance
     return {
-        "href": answers.group_href(view.cluster_id, view.group_id),
+        "href": as_dicts.group_href(view.cluster_id, view.group_id),
         "group_id": view.group_id,
-        "state": present.state_now(view, freshness),
+        "state": shown_status.state_now(view, freshness),
         "state_since_at_ms": None if state is None else state.since_at_ms,
         "state_certainty": "unknown" if state is None else state.certainty,
         "status": ("unknown" if freshness.stale else "no members") if worst is None else worst,
         "members": len(view.lives),
-        "in_danger": None if freshness.stale else sum(shown[status] for status in present.IN_DANGER),
+        "in_danger": None if freshness.stale else sum(shown[status] for status in shown_status.IN_DANGER),
         **{status: None if freshness.stale else shown[status] for status in _COUNTED},
-        "generation_id": answers.generation(view),
+        "generation_id": as_dicts.generation(view),
         "rebalancing_for_ms": None if since_ms is None else max(0, freshness.now_ms - since_ms),
         "last_rebalance_at_ms": None if latest is None else latest.started_at_ms,
         "last_trigger": None if latest is None else latest.trigger,

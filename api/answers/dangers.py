@@ -11,7 +11,7 @@ from collections.abc import Generator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from api.answers import answers, roster
+from api.answers import as_dicts, roster
 from api.present.current import ClusterView, GroupView
 from api.present.freshness import Freshness
 from api.present.health import is_known
@@ -94,7 +94,7 @@ def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str
     is_least = one.kind != "rebalance" and view.is_least(row, one.kind)
     sure = row.certainty if one.kind == "session" else weaker(row.certainty, "inferred")
     return {
-        "href": answers.member_href(cluster.cluster_id, one.group_id, one.member_id),
+        "href": as_dicts.member_href(cluster.cluster_id, one.group_id, one.member_id),
         "group_id": one.group_id,
         "member_id": one.member_id,
         "group_instance_id": row.group_instance_id,
@@ -103,7 +103,7 @@ def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str
         "deadline_at_ms": one.deadline_at_ms,
         "deadline_at": to_rfc3339(one.deadline_at_ms),
         "is_least": is_least,
-        "remaining_ms": answers.remaining_ms(one.deadline_at_ms, freshness, is_least=is_least),
+        "remaining_ms": as_dicts.remaining_ms(one.deadline_at_ms, freshness, is_least=is_least),
         "status": row.status,
         "shown": view.shown_of(one.member_id),
         "certainty": sure,
@@ -137,7 +137,7 @@ def _rebalance(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     # With epochs each has its own time, from when it is told; who is not told yet has all of it still.
     latest_ms = state.since_at_ms + max(longest_ms) if known and state.name in REBALANCING else None
     return {
-        "href": answers.group_href(view.cluster_id, view.group_id),
+        "href": as_dicts.group_href(view.cluster_id, view.group_id),
         "group_id": view.group_id,
         "state": state.name,
         "since_at_ms": since_ms,
@@ -189,11 +189,11 @@ def waits_for(view: GroupView) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
 
     def add(member_id: str, client_id: str | None, shown_by: str, until_at_ms: int | None, *, pending: bool) -> None:
-        href = answers.group_href(view.cluster_id, view.group_id)
+        href = as_dicts.group_href(view.cluster_id, view.group_id)
         found.setdefault(
             member_id,
             {
-                "href": href if pending else answers.member_href(view.cluster_id, view.group_id, member_id),
+                "href": href if pending else as_dicts.member_href(view.cluster_id, view.group_id, member_id),
                 "member_id": member_id,
                 "client_id": client_id,
                 "shown_by": shown_by,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.present.current import GroupView
 from api.present.freshness import Freshness
 
@@ -36,7 +36,7 @@ def between(
     """
     from_ms, to_ms = told[0].now_ms, told[1].now_ms
     then, now = (
-        {(row.member_id, row.joined_at_ms): answers.member(view, row, freshness) for row in view.lives.values()}
+        {(row.member_id, row.joined_at_ms): as_dicts.member(view, row, freshness) for row in view.lives.values()}
         for view, freshness in zip((before, after), told, strict=True)
     )
     ended = [row for row in lives if row.ended_at_ms is not None and from_ms < row.ended_at_ms <= to_ms]
@@ -54,16 +54,16 @@ def between(
             changed.append({"href": now[key]["href"], "member_id": key[0], "changed": fields})
     return {
         "group": {
-            "href": answers.group_href(after.cluster_id, after.group_id),
+            "href": as_dicts.group_href(after.cluster_id, after.group_id),
             "cluster_id": after.cluster_id,
             "group_id": after.group_id,
-            "changed": _changed(answers.group(before, told[0]), answers.group(after, told[1]), OF_GROUP),
+            "changed": _changed(as_dicts.group(before, told[0]), as_dicts.group(after, told[1]), OF_GROUP),
             "members_before": len(then),
             "members_after": len(now),
         },
         "came": cut("came", [now[key] for key in sorted(now.keys() - then.keys(), key=_by_join)]),
-        "went": cut("went", [answers.eviction(row) for row in _by_end(ended) if row not in passing]),
-        "came_and_went": cut("came_and_went", [answers.eviction(row) for row in _by_end(passing)]),
+        "went": cut("went", [as_dicts.eviction(row) for row in _by_end(ended) if row not in passing]),
+        "came_and_went": cut("came_and_went", [as_dicts.eviction(row) for row in _by_end(passing)]),
         "changed": cut("changed", changed),
         "left_off": left_off,
     }

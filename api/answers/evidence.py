@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.present.current import ClusterView, GroupView
 from kardia.events import ADMIN_BROKER, OFFSETS_BROKER
 from kardia.kafka.libraries import LIBRARIES, recognise
@@ -28,7 +28,7 @@ class Shown(NamedTuple):
 
 def of(cluster: ClusterView, view: GroupView) -> orjson.Fragment:
     """The `evidence` object of an answer about a group, as JSON."""
-    spoken = answers.protocols(view)
+    spoken = as_dicts.protocols(view)
     return _encoded(read_of(cluster, view), any(one != "classic" for one in spoken), spoken == ["share"])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from api.access.ids import to_segment
-from api.answers import answers
+from api.answers import as_dicts
 from api.present import deadlines
 from api.present.current import ClusterView, GroupView
 from api.present.freshness import Freshness
@@ -103,7 +103,7 @@ def status_of(view: LagView, as_of: Known) -> str:
 
 def lag_href(cluster_id: str, group_id: str) -> str:
     """URL path of the lag of a group."""
-    return f"{answers.group_href(cluster_id, group_id)}/lag"
+    return f"{as_dicts.group_href(cluster_id, group_id)}/lag"
 
 
 def partition(cluster: ClusterView, row: Any, as_of: Known, reason: str | None) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def partition(cluster: ClusterView, row: Any, as_of: Known, reason: str | None) 
     return {
         "href": f"{lag_href(cluster.cluster_id, row.group_id)}/history"
         f"?topic={to_segment(row.topic)}&partition={row.partition}",
-        **answers.columns("lag", row),
+        **as_dicts.columns("lag", row),
         "as_of_ms": as_of_ms(row, as_of),
         "lag": lag_of(row, as_of),
         "lag_most": lag_most(row, as_of),

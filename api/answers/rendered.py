@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.present.current import GroupView
 from api.present.freshness import Freshness
 
@@ -29,21 +29,21 @@ class Rendered(NamedTuple):
 
 
 def group(view: GroupView, freshness: Freshness, rung: int) -> orjson.Fragment:
-    """`answers.group` as JSON, with the rung of evidence on which the group stands: what is read of its broker moves
+    """`as_dicts.group` as JSON, with the rung of evidence on which the group stands: what is read of its broker moves
     without it."""
     return orjson.Fragment(b'%s,"rung":%d}' % (_group(view, freshness)[:-1], rung))
 
 
 def _group(view: GroupView, freshness: Freshness) -> bytes:
     if view.rebalance is not None and view.rebalance.completed_at_ms is None:
-        return orjson.dumps(answers.group(view, freshness))
+        return orjson.dumps(as_dicts.group(view, freshness))
     parts, deadlines = view.remembered("rendered", _rendered)
     left = [freshness.left_json(deadline_ms, is_least=is_least) for deadline_ms, is_least in deadlines]
     return b"".join(chain.from_iterable(zip(parts, [*left, b""], strict=True)))
 
 
 def _rendered(view: GroupView) -> Rendered:
-    found: dict[str, Any] = answers.group(view, Freshness(None, 0, 0, 0))
+    found: dict[str, Any] = as_dicts.group(view, Freshness(None, 0, 0, 0))
     counting = [found[name] for name in _DEADLINES if found[name] is not None]
     for deadline in counting:
         deadline["remaining_ms"] = orjson.Fragment(_HOLE)

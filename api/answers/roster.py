@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from api.access.ids import sort_key
-from api.present import present
+from api.present import shown_status
 from api.present.current import ClusterView, GroupView
 from kardia.statuses import STATUS_SEVERITY
 
@@ -55,7 +55,7 @@ def _least_margin_first(cluster: ClusterView) -> Generator[None, None, list[Entr
 
 
 def _badness(view: GroupView) -> int:
-    return -STATUS_SEVERITY[present.worst(view.shown_by_status()) or "ended"]
+    return -STATUS_SEVERITY[shown_status.worst(view.shown_by_status()) or "ended"]
 
 
 def _margin(view: GroupView) -> int:

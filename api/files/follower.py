@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from api.errors import TableUnreadable
-from api.files.files import Bound
+from api.files.data_files import Bound
 from api.files.folders import Mark
 from api.files.pieces import Span
 from api.files.reader import TableReader

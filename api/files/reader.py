@@ -21,7 +21,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from api.errors import TablesMissing, TableUnreadable
 from api.files import columns
-from api.files.files import Bound, Files
+from api.files.data_files import Bound, Files
 from api.files.folders import Entry, Mark, folder_of
 from api.files.pieces import Span
 from api.resting import resting

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from api.access.guard import MAY_ASK
 from api.access.tokens import Scope
-from api.answers.answers import API
+from api.answers.as_dicts import API
 from api.errors import ParameterRefused
 from api.http.request_context import RequestContext
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from api.errors import BeyondComplete, ParameterRefused
 from api.http.request_context import RequestContext
 from api.http.routing import ApiRequest, query_parameter
-from api.past.past import Then
+from api.past.as_of import Then
 from api.present.current import ClusterView
 from kardia.instants import INSTANT_MAX_MS, parse_instant
 

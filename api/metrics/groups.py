@@ -10,14 +10,14 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from api.answers import answers, evidence
+from api.answers import as_dicts, evidence
 from api.metrics.births import GroupCounts
 from api.metrics.clusters import PRESENT_STATUSES
 from api.metrics.totals import state_label
 from api.present import deadlines, storms
 from api.present.current import STATES, ClusterView, GroupView
 from api.present.health import HEADROOM_OF, least
-from api.present.present import in_danger
+from api.present.shown_status import in_danger
 from api.present.tally import THRESHOLDS
 from api.resting import resting
 from api.settings import ApiSettings
@@ -107,7 +107,7 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
         danger.add_metric(labels, in_danger(view))
         for name in STATES:
             state.add_metric((*labels, name), name == state_label(view))
-        if (generation_id := answers.generation(view)) is not None:
+        if (generation_id := as_dicts.generation(view)) is not None:
             generation.add_metric(labels, generation_id)
     yield from (members, zombies, pending, danger, state, generation, rung)
 

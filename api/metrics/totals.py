@@ -9,7 +9,7 @@ from collections import Counter
 from heapq import nsmallest
 from typing import NamedTuple
 
-from api.present import present
+from api.present import shown_status
 from api.present.current import STATES, UNKNOWN_STATE, ClusterView, GroupView
 from api.present.deadlines import endangered
 from api.resting import resting
@@ -52,13 +52,13 @@ def counted(cluster: ClusterView) -> Totals:
         for words, found in ((shown, here), (certainties, view.certainties())):
             for word, count in found.items():
                 words[word] += count
-        severity = STATUS_SEVERITY[present.worst(here) or "ended"]
+        severity = STATUS_SEVERITY[shown_status.worst(here) or "ended"]
         by_severity.setdefault(severity, []).append(view.group_id)
         if some := view.tally().low:
             low.update(some)
         if view.predictions:
             predicted.update(row.kind for row in endangered(view))
-    in_danger = sum(shown[status] for status in present.IN_DANGER)
+    in_danger = sum(shown[status] for status in shown_status.IN_DANGER)
     return Totals(states, shown, certainties, low, predicted, in_danger, by_severity)
 
 

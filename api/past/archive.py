@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 
 from api.access.ids import sort_key
 from api.errors import RangeTooWide
-from api.files.files import Bound
+from api.files.data_files import Bound
 from api.files.reader import TableReader
 from api.past.cursor import Place
 from api.present.standing import Standing

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from api.answers import answers
-from api.files.files import Bound
+from api.answers import as_dicts
+from api.files.data_files import Bound
 from api.files.reader import TableReader
 from api.past.archive import HistoryPart, Page, behind, cut, first_of, up_to
 from kardia.story import disagreements
@@ -52,7 +52,7 @@ def lines(
 def line(row: Any) -> dict[str, Any]:
     """A disagreement as it is answered."""
     return {
-        "href": answers.group_href(row.cluster_id, row.group_id),
-        **answers.columns("disagreements", row),
+        "href": as_dicts.group_href(row.cluster_id, row.group_id),
+        **as_dicts.columns("disagreements", row),
         "text": disagreements.text(row._asdict()),
     }

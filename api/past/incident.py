@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.errors import RangeTooWide, TablesMissing
 from api.files.reader import TableReader
 from api.past import archive, disagreements
+from api.past.as_of import Then, brought_up
 from api.past.cursor import Place
-from api.past.past import Then, brought_up
 from api.past.renewals import Past
 from api.present.freshness import Freshness
 from api.settings import ApiSettings
@@ -140,11 +140,11 @@ def report(rows: Rows, asked: Asked, freshness: Freshness, ledger: Mapping[str, 
             "triggers": dict(Counter(row.trigger for row in inside).most_common()),
             "ends": dict(Counter(row.end_cause for row in ended).most_common()),
         },
-        "evictions": [answers.eviction(row) for row in latest("evictions", evicted)],
-        "rebalances": [answers.rebalance(row, freshness) for row in latest("rebalances", inside)],
-        "predictions": [answers.past_prediction(row, freshness) for row in latest("predictions", foretold)],
-        "deadlines": [answers.health(row, rows.health.settled) for row in latest("deadlines", _present(rows, asked))],
-        "settings": [answers.columns("members", row, SETTINGS) for row in latest("settings", lives)],
+        "evictions": [as_dicts.eviction(row) for row in latest("evictions", evicted)],
+        "rebalances": [as_dicts.rebalance(row, freshness) for row in latest("rebalances", inside)],
+        "predictions": [as_dicts.past_prediction(row, freshness) for row in latest("predictions", foretold)],
+        "deadlines": [as_dicts.health(row, rows.health.settled) for row in latest("deadlines", _present(rows, asked))],
+        "settings": [as_dicts.columns("members", row, SETTINGS) for row in latest("settings", lives)],
         "lint": [finding.as_json() for finding in findings],
         "migration": migrations.told(known, asked.from_ms, asked.to_ms, asked.limit),
         "left_off": left_off,
@@ -180,7 +180,7 @@ def material(rows: Rows, asked: Asked, freshness: Freshness, ledger: Mapping[str
         _mappings(rows.rebalances),
         _mappings(rows.lives),
         _mappings(rows.predictions),
-        tuple(answers.health(row, rows.health.settled) for row in rows.health.rows),
+        tuple(as_dicts.health(row, rows.health.settled) for row in rows.health.rows),
         freshness.complete_as_of_ms,
         freshness.now_ms,
         freshness.stale,

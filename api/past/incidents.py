@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from api.answers import answers
-from api.files.files import Bound
+from api.answers import as_dicts
+from api.files.data_files import Bound
 from api.files.reader import TableReader
 from api.past.archive import bounded, standing_rows, up_to
 from kardia.instants import to_rfc3339
@@ -82,7 +82,7 @@ def _told(cluster_id: str, group_id: str, group: _Group) -> dict[str, Any]:
     instants = [row.ended_at_ms for row in group.ended] + [row.started_at_ms for row in group.rebalances]
     instants += group.refused_at_ms
     return {
-        "href": answers.group_href(cluster_id, group_id),
+        "href": as_dicts.group_href(cluster_id, group_id),
         "group_id": group_id,
         "first_at_ms": min(instants),
         "first_at": to_rfc3339(min(instants)),
@@ -92,7 +92,7 @@ def _told(cluster_id: str, group_id: str, group: _Group) -> dict[str, Any]:
         "ends": dict(Counter(row.end_cause for row in group.ended).most_common()),
         "evicted": [
             {
-                "href": answers.member_href(cluster_id, group_id, row.member_id),
+                "href": as_dicts.member_href(cluster_id, group_id, row.member_id),
                 "member_id": row.member_id,
                 "client_id": row.client_id,
                 "ended_at_ms": row.ended_at_ms,

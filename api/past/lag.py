@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from api.files.files import Bound
+from api.files.data_files import Bound
 from api.files.reader import TableReader
 from api.past.archive import HistoryPart, Page, behind, cut, first_of, up_to
 

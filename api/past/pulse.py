@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.errors import TablesMissing
-from api.files.files import Bound
+from api.files.data_files import Bound
 from api.files.reader import TableReader
 from api.past.archive import bounded, up_to
 from api.present.health import poll_interval_ms
@@ -87,7 +87,7 @@ def _member(members: dict[str, dict[str, Any]], asked: Asked, row: Any) -> dict[
     found = members.get(row.member_id)
     if found is None:
         found = members[row.member_id] = {
-            "href": answers.member_href(asked.cluster_id, asked.group_id, row.member_id),
+            "href": as_dicts.member_href(asked.cluster_id, asked.group_id, row.member_id),
             "group_id": asked.group_id,
             "member_id": row.member_id,
             "client_id": row.client_id,

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from api.answers import answers
-from api.files.files import Bound
+from api.answers import as_dicts
+from api.files.data_files import Bound
 from api.files.reader import TableReader
 from api.past.archive import HistoryPart, Page, behind, cut, first_of, up_to
 
@@ -49,7 +49,7 @@ def lines(reader: TableReader, cluster_id: str, part: HistoryPart, reason: str |
 
 def line(row: Any) -> dict[str, Any]:
     """A rejected line as it is answered."""
-    found = answers.columns("rejected", row, SHOWN)
+    found = as_dicts.columns("rejected", row, SHOWN)
     if row.at_ms == NO_STAMP:
         found["at_ms"] = found["at"] = None
     return found

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from api.errors import RangeTooWide, TablesMissing, TableUnreadable
-from api.files.files import Bound
+from api.files.data_files import Bound
 from api.files.reader import TableReader
 from api.past import archive
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.http.asking import answer
 from api.http.names import CLUSTER, cluster_id_of
 from api.http.routing import ApiRequest, router_of, takes
@@ -20,7 +20,7 @@ router = router_of("clusters")
 
 
 def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
-    href = answers.cluster_href(view.cluster_id)
+    href = as_dicts.cluster_href(view.cluster_id)
     return {
         "href": href,
         "cluster_id": view.cluster_id,

@@ -7,14 +7,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api.answers import answers, difference
+from api.answers import as_dicts, difference
 from api.http.asking import LIMIT, answer, limit_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
 from api.http.routing import ApiRequest, router_of, takes
 from api.http.times import FROM_TO, KNOWN_AT, both_known_ends_of, known_at_of, within_reach
 from api.past import archive
+from api.past.as_of import Then, freshness_at, group_at
 from api.past.cursor import Place
-from api.past.past import Then, freshness_at, group_at
 from api.shapes import report_models
 from kardia.instants import to_rfc3339
 
@@ -67,7 +67,7 @@ async def diff(request: ApiRequest) -> Response:
         return difference.between(before, after, told, lives, limit), begun.rows
 
     found, begun = await request.context.read(partial(read))
-    found["rebalances"] = [answers.rebalance(row, told[1]) for row in begun[:limit]]
+    found["rebalances"] = [as_dicts.rebalance(row, told[1]) for row in begun[:limit]]
     found["left_off"]["rebalances"] = max(0, len(begun) - limit)
     return answer(
         freshness,

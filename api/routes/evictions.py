@@ -6,7 +6,7 @@ from functools import partial
 
 from starlette.responses import Response
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.errors import ParameterRefused
 from api.http.asking import PAGES, answer, paging_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
@@ -56,6 +56,6 @@ async def evictions(request: ApiRequest) -> Response:
     )
     return answer(
         store.freshness(store.cluster(cluster_id), group=view),
-        evictions=[answers.eviction(row) for row in page.rows],
+        evictions=[as_dicts.eviction(row) for row in page.rows],
         next_cursor=history.next_cursor(question, page),
     )

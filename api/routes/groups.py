@@ -6,7 +6,7 @@ from functools import partial
 
 from starlette.responses import Response
 
-from api.answers import answers, evidence, rendered, roster
+from api.answers import as_dicts, evidence, rendered, roster
 from api.answers.encoded import Open
 from api.errors import ParameterRefused
 from api.http.again import encoded_once
@@ -14,8 +14,8 @@ from api.http.asking import CURSOR, LIMIT, answer, cursor_of, cursors_of, limit_
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
 from api.http.routing import ApiRequest, query_parameter, router_of, takes
 from api.http.times import AT, KNOWN_AT, then_of
+from api.past.as_of import asked, freshness_at, group_at
 from api.past.cursor import Place
-from api.past.past import asked, freshness_at, group_at
 from api.shapes import models
 
 router = router_of("groups")
@@ -96,4 +96,4 @@ async def group(request: ApiRequest) -> Response:
         question = partial(group_at, store.readers, store.settings, cluster_id, group_id, view.shard, then)
         view, told = await request.context.read(question), freshness_at(freshness, then)
     found = evidence.of(store.cluster(cluster_id), view)
-    return answer(freshness, **asked(then), group=answers.group(view, told), evidence=found)
+    return answer(freshness, **asked(then), group=as_dicts.group(view, told), evidence=found)

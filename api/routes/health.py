@@ -8,13 +8,13 @@ from typing import Any
 from starlette.responses import Response
 
 from api.access import ids
-from api.answers import answers
+from api.answers import as_dicts
 from api.http.asking import LIMIT, answer, limit_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
 from api.http.routing import ApiRequest, router_of, takes
 from api.http.times import AT, KNOWN_AT, at_of, known_at_of, within_reach
 from api.past import archive
-from api.past.past import Then, brought_up
+from api.past.as_of import Then, brought_up
 from api.present.health import shown_as
 from api.shapes import models
 from kardia.instants import to_rfc3339
@@ -66,7 +66,7 @@ async def health(request: ApiRequest) -> Response:
     rows.sort(key=_worst_first)
     return answer(
         freshness,
-        health=[answers.health(row, exact) for row in rows[:limit]],
+        health=[as_dicts.health(row, exact) for row in rows[:limit]],
         at_ms=instant_ms,
         at=to_rfc3339(instant_ms),
         left_off=max(0, len(rows) - limit),

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.errors import ParameterRefused, TablesMissing
 from api.files.reader import TableReader
 from api.http.asking import PAGES, answer, paging_of
@@ -54,13 +54,13 @@ async def history(request: ApiRequest) -> Response:
     page = await request.context.read(
         partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, part, entity, member)
     )
-    found = [answers.transition(row) for row in page.rows]
+    found = [as_dicts.transition(row) for row in page.rows]
     if events == "true":
         archived = await request.context.read(partial(_archived, store.events, cluster_id, group_id, page.rows))
         for transition in found:
             place = position(transition["evidence"])
             event = archived.get(place) if place is not None else None
-            transition["event"] = event and answers.columns("events", event)
+            transition["event"] = event and as_dicts.columns("events", event)
     return answer(
         store.freshness(store.cluster(cluster_id), group=view),
         transitions=found,

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from api.answers import answers, evidence
+from api.answers import as_dicts, evidence
 from api.errors import ParameterRefused
 from api.http.asking import LIMIT, answer, limit_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
@@ -64,7 +64,7 @@ async def incident(request: ApiRequest) -> Response:
     reply = answer(
         freshness,
         group={
-            "href": answers.group_href(cluster_id, group_id),
+            "href": as_dicts.group_href(cluster_id, group_id),
             "cluster_id": cluster_id,
             "group_id": group_id,
         },

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from api.access.ids import from_segment
-from api.answers import answers, lag
+from api.answers import as_dicts, lag
 from api.errors import ParameterRefused
 from api.http.asking import LIMIT, PAGES, answer, answer_about_cluster, limit_of, paging_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
@@ -105,7 +105,7 @@ async def history(request: ApiRequest) -> Response:
     )
     return answer(
         store.freshness(cluster),
-        lag=[{"href": lag.lag_href(row.cluster_id, row.group_id), **answers.columns("lag", row)} for row in page.rows],
+        lag=[{"href": lag.lag_href(row.cluster_id, row.group_id), **as_dicts.columns("lag", row)} for row in page.rows],
         next_cursor=paging.next_cursor(question, page),
     )
 

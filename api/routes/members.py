@@ -7,7 +7,7 @@ from functools import partial
 from starlette.responses import Response
 
 from api.access import ids
-from api.answers import answers, evidence
+from api.answers import as_dicts, evidence
 from api.answers.encoded import Open
 from api.http.again import encoded_once
 from api.http.asking import CURSOR, LIMIT, answer, cursor_of, cursors_of, limit_of
@@ -15,8 +15,8 @@ from api.http.member_lives import lives_of
 from api.http.names import CLUSTER, GROUP, MEMBER, cluster_id_of, group_id_of, member_id_of
 from api.http.routing import ApiRequest, router_of, takes
 from api.http.times import AT, KNOWN_AT, then_of
+from api.past.as_of import asked, freshness_at, group_at
 from api.past.cursor import Place
-from api.past.past import asked, freshness_at, group_at
 from api.shapes import models
 
 router = router_of("members")
@@ -61,7 +61,7 @@ async def members(request: ApiRequest) -> Response:
     return answer(
         freshness,
         **asked(then),
-        members=[answers.member(view, row, told) for _, row in page],
+        members=[as_dicts.member(view, row, told) for _, row in page],
         evidence=found,
         next_cursor=cursors.write(question, Place(place.batch_id, (page[-1][0],))) if more else None,
     )
@@ -82,5 +82,5 @@ async def member(request: ApiRequest) -> Response:
     rows = await lives_of(request.context, view, member_id)
     cluster = store.cluster(cluster_id)
     freshness = store.freshness(cluster, group=view)
-    found = [answers.member(view, row, freshness) for row in rows]
+    found = [as_dicts.member(view, row, freshness) for row in rows]
     return answer(freshness, member=found[0], lives=found, evidence=evidence.of(cluster, view))

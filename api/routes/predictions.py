@@ -6,7 +6,7 @@ from functools import partial
 
 from starlette.responses import Response
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.http.asking import PAGES, answer, paging_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
 from api.http.routing import TEXT, ApiRequest, query_parameter, router_of, takes
@@ -47,6 +47,6 @@ async def predictions(request: ApiRequest) -> Response:
     freshness = store.freshness(store.cluster(cluster_id), group=view)
     return answer(
         freshness,
-        predictions=[answers.past_prediction(row, freshness) for row in page.rows],
+        predictions=[as_dicts.past_prediction(row, freshness) for row in page.rows],
         next_cursor=history.next_cursor(question, page),
     )

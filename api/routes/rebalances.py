@@ -6,7 +6,7 @@ from functools import partial
 
 from starlette.responses import Response
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.http.asking import PAGES, answer, paging_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
 from api.http.routing import ApiRequest, router_of, takes
@@ -38,6 +38,6 @@ async def rebalances(request: ApiRequest) -> Response:
     freshness = store.freshness(store.cluster(cluster_id), group=view)
     return answer(
         freshness,
-        rebalances=[answers.rebalance(row, freshness) for row in page.rows],
+        rebalances=[as_dicts.rebalance(row, freshness) for row in page.rows],
         next_cursor=history.next_cursor(question, page),
     )

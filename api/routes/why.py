@@ -6,7 +6,7 @@ from functools import partial
 
 from starlette.responses import Response
 
-from api.answers import answers
+from api.answers import as_dicts
 from api.http.asking import answer
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
 from api.http.routing import ApiRequest, router_of, takes
@@ -50,7 +50,7 @@ async def why(request: ApiRequest) -> Response:
     found = await request.context.read(partial(told))
     return answer(
         freshness,
-        group={"href": answers.group_href(cluster_id, group_id), "cluster_id": cluster_id, "group_id": group_id},
+        group={"href": as_dicts.group_href(cluster_id, group_id), "cluster_id": cluster_id, "group_id": group_id},
         at_ms=at_ms,
         at=to_rfc3339(at_ms),
         sentences=[sentence.as_json() for sentence in found.sentences],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from api.shapes.base import Answer, Shown
 from api.shapes.models import Fresh
-from api.shapes.shapes import Answer, Shown
 from kardia.statuses import SHOWN
 
 _LEFT = "null while the feed is stale or has not reached a deadline that the clock has passed; below 0 it is over"

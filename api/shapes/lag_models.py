@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from api.shapes.base import Answer, columns, many, shape
 from api.shapes.models import Fresh
-from api.shapes.shapes import Answer, columns, many, shape
 from kardia.story.lagging import REASONS
 
 _REASON = "why it falls behind: " + "; ".join(f"{name}, {meaning}" for name, meaning in REASONS.items())

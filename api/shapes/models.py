@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from api.errors import CODES, LIMITS
 from api.past import rejected
-from api.shapes.shapes import Answer, Moving, PendingId, Shown, columns, many, shape
+from api.shapes.base import Answer, Moving, PendingId, Shown, columns, many, shape
 
 OR_LATER = "what `at_bound_ms` says in words: empty, `or up to 150 ms later`, or `or later`"
 

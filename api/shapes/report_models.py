@@ -11,8 +11,8 @@ from pydantic import Field
 
 from api.answers.chart_rows import POINTS
 from api.past.incident import SETTINGS
+from api.shapes.base import Answer, Shown, columns, many, shape
 from api.shapes.models import ON_RUNG, Beat, Eviction, Fresh, Health, Member, PastPrediction, PollSeen, Rebalance
-from api.shapes.shapes import Answer, Shown, columns, many, shape
 from kardia.lint import RULES
 from kardia.statuses import SHOWN
 

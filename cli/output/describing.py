@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.asking.asking import TableOutput, print_json, print_yaml, stdout
+from cli.asking.common import TableOutput, print_json, print_yaml, stdout
 from cli.asking.questions import Questions
 from cli.output import shown
 from cli.output.telling import show_evidence

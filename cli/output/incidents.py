@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cli.asking.asking import print_json, print_yaml, stdout
+from cli.asking.common import print_json, print_yaml, stdout
 from cli.asking.questions import Questions
 from cli.options import Folder
 from cli.output.telling import wrapped

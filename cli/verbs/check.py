@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.asking.asking import (
+from cli.asking.common import (
     AnyGroupArgument,
     ApiOption,
     ClusterOption,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.asking.asking import (
+from cli.asking.common import (
     ApiOption,
     ClusterOption,
     GroupArgument,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.asking.asking import AnyGroupArgument, ApiOption, ClusterOption, TablesOption, TokenOption, asking
+from cli.asking.common import AnyGroupArgument, ApiOption, ClusterOption, TablesOption, TokenOption, asking
 from cli.options import GroupEitherWay
 
 if TYPE_CHECKING:

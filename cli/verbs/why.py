@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli.asking.asking import (
+from cli.asking.common import (
     AnyGroupArgument,
     ApiOption,
     AtOption,

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from api.answers import answers, dangers
+from api.answers import as_dicts, dangers
 from api.answers import encoded as module
 from api.answers.encoded import Encoded, Kept, Open, encode
 from api.http import asking
@@ -140,13 +140,13 @@ def test_an_answer_with_holes_is_the_answer_at_any_instant(seed: int, tmp_path: 
 
 
 def _groups(cluster: ClusterView, freshness: Freshness) -> dict[str, Any]:
-    return {"groups": [answers.group(view, freshness) for view in cluster.groups.values()]}
+    return {"groups": [as_dicts.group(view, freshness) for view in cluster.groups.values()]}
 
 
 def _members(cluster: ClusterView, freshness: Freshness) -> dict[str, Any]:
     return {
         "members": [
-            answers.member(view, life, freshness) for view in cluster.groups.values() for life in view.lives.values()
+            as_dicts.member(view, life, freshness) for view in cluster.groups.values() for life in view.lives.values()
         ]
     }
 

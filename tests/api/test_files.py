@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, WriterProperties
 from deltalake.exceptions import DeltaError
 
-from api.files import files, reader
+from api.files import data_files, reader
 from api.files.counted import Read, counting
-from api.files.files import Bound, Files
+from api.files.data_files import Bound, Files
 from api.files.reader import TableReader
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers import delta_rs
@@ -76,7 +76,7 @@ def test_footers_are_kept_up_to_a_bound_and_forgotten_with_their_files(
     first = found.chosen(table, [])
     found.keep(first)
     assert found.chosen(table, []) == first  # the same objects, with their footers
-    monkeypatch.setattr(files, "ROW_GROUPS_MAX", 2)
+    monkeypatch.setattr(data_files, "ROW_GROUPS_MAX", 2)
     found.keep(first)
     assert found.chosen(table, [])[1:] == first[1:]
     assert found.chosen(table, [])[0] != first[0]

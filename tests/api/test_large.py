@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from api.answers import answers, dangers, rendered, roster
+from api.answers import as_dicts, dangers, rendered, roster
 from api.files import columns
 from api.files.reader import ROW_TYPES
 from api.present.bloom_filter import BloomFilter
@@ -75,9 +75,9 @@ def _told(view: Current) -> Any:
     """Everything that answers tell of the present of a cluster."""
     cluster = view.clusters.get(CLUSTER)
     return cluster and (
-        {name: answers.group(view, FRESH) for name, view in cluster.groups.items()},
+        {name: as_dicts.group(view, FRESH) for name, view in cluster.groups.items()},
         {
-            (name, row.member_id): answers.member(view, row, FRESH)
+            (name, row.member_id): as_dicts.member(view, row, FRESH)
             for name, view in cluster.groups.items()
             for row in view.lives.values()
         },
@@ -132,7 +132,7 @@ def test_a_rendered_group_is_the_group(seed: int, freshness: Freshness, tmp_path
         for view in current.clusters[CLUSTER].groups.values():
             for _ in range(2):  # made, and remembered
                 listed = orjson.loads(orjson.dumps(rendered.group(view, freshness, 4)))
-                assert listed == answers.group(view, freshness) | {"rung": 4}
+                assert listed == as_dicts.group(view, freshness) | {"rung": 4}
 
 
 @pytest.mark.parametrize("seed", range(5))

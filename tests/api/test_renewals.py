@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from api.answers import answers
-from api.past.past import Then, freshness_at, group_at
+from api.answers import as_dicts
+from api.past.as_of import Then, freshness_at, group_at
 from api.settings import ApiSettings
 from api.store import Store
 from kardia.observe import Observer, ObserverSettings
@@ -89,7 +89,7 @@ def compared(told: Told, root: Path) -> Iterator[tuple[dict[str, Any], int, int]
                 fine = told.truth.get((view.group_id, member_id))
                 if fine is None or at_ms not in fine.instants:
                     continue
-                found = answers.member(past, life, freshness_at(store.freshness(cluster), then))
+                found = as_dicts.member(past, life, freshness_at(store.freshness(cluster), then))
                 for kind in ("session", "poll"):
                     truth_ms = fine.deadline_ms(kind, at_ms)
                     if found[kind] is not None and found[kind]["deadline_at_ms"] is not None and truth_ms is not None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from api.answers import answers
-from api.past.past import Then, group_at
+from api.answers import as_dicts
+from api.past.as_of import Then, group_at
 from api.settings import ApiSettings
 from api.shapes import models
 from api.store import Store
@@ -114,11 +114,11 @@ def test_the_newest_instant_is_told_from_the_files_as_the_view_has_it(root: Path
     freshness = store.freshness(cluster)
     for view in cluster.groups.values():
         past = group_at(store.readers, store.settings, "c04", view.group_id, view.shard, then)
-        assert settled(answers.group(past, freshness)) == settled(answers.group(view, freshness))
+        assert settled(as_dicts.group(past, freshness)) == settled(as_dicts.group(view, freshness))
         assert past.lives.keys() == view.lives.keys()
         for member_id, life in view.lives.items():
-            told = answers.member(past, past.lives[member_id], freshness)
-            assert settled(told) == settled(answers.member(view, life, freshness))
+            told = as_dicts.member(past, past.lives[member_id], freshness)
+            assert settled(told) == settled(as_dicts.member(view, life, freshness))
 
 
 def test_each_eviction_lies_between_present_and_absent(api: Api) -> None:

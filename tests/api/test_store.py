@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.answers import answers, roster
+from api.answers import as_dicts, roster
 from api.errors import RangeTooWide, TablesMissing, TablesNotRead, TableUnreadable
 from api.files.reader import TableReader
 from api.metrics.totals import state_label
@@ -115,7 +115,7 @@ def test_the_state_of_a_group_is_not_known_while_its_coordinator_is_silent_beyon
         tables.batch(batch, *rows, progress(NOW_MS + batch))
         store.refresh()
         view = store.current.clusters["demo"].groups["g"]
-        answer = answers.group(view, store.freshness(store.current.clusters["demo"]))
+        answer = as_dicts.group(view, store.freshness(store.current.clusters["demo"]))
         listed = roster.page(store.current.clusters["demo"], "name", None, 9, None, "unknown")[0]
         assert answer["state"] == state_label(view) == view.state_name
         seen.append((answer["state"], answer["state_since_at_ms"] - NOW_MS, answer["state_cause"], len(listed)))

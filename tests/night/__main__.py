@@ -18,7 +18,7 @@ from random import SystemRandom
 from demo.broker import NEWEST, releases
 from supervise.process import ProcessError, stoppable
 from tests.night.faults import QUIET_BEGIN_S, QUIET_END_S, ROLES, ROLES_OF, SPARK
-from tests.night.night import Options, play
+from tests.night.one_night import Options, play
 
 MINUTES_MIN = (QUIET_BEGIN_S + QUIET_END_S) / 60 + 1
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from api.access.ids import to_segment
-from api.present import present
+from api.present import shown_status
 from api.present.current import GroupView
 from api.present.freshness import Freshness
 from api.present.health import least, poll_headroom, poll_interval_ms, session_headroom, session_timeout_ms, shown_as
@@ -269,7 +269,7 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "state_certainty": "unknown" if state is None else state.certainty,
         "generation_id": generation(view),
         "status": worst(statuses),
-        "shown": present.worst(shown),
+        "shown": shown_status.worst(shown),
         "protocols": protocols(view),
         "members": {
             "total": sum(shown.values()),
