@@ -12,7 +12,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from kardia.locations import Folder, checked, checked_folder
+from stores.locations import Folder, checked, checked_folder
 
 Place = Annotated[Path, BeforeValidator(checked)]
 """A path of this machine or `file://`; another scheme is refused."""

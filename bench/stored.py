@@ -19,9 +19,9 @@ from api.store import Store as Looked
 from bench.crowd import Crowd
 from bench.result import Result
 from demo.object_store import ObjectStore, ObjectStoreSettings
-from kardia.locations import Folder, folder
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers.delta_rs import DeltaRsWriter
+from stores.locations import Folder, folder
 
 GROUPS = 1_000
 BATCHES = 30

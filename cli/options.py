@@ -10,12 +10,12 @@ import typer
 from typer.core import TyperCommand
 
 from cli.extras import refused
-from kardia.locations import LocationError, folder, local
+from stores.locations import LocationError, folder, local
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from kardia.locations import Folder as Folder  # as itself: the verbs take it from here
+    from stores.locations import Folder as Folder  # as itself: the verbs take it from here
 else:
 
     class Folder:
@@ -23,7 +23,7 @@ else:
 
 
 def place(given: str) -> Path:
-    """The path that an option means (`kardia.locations`)."""
+    """The path that an option means (`stores.locations`)."""
     try:
         return local(given)
     except LocationError as error:

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from kardia.tables import TABLES
-from kardia.upkeep import surviving
+from stores.read_again import surviving
 
 Record = dict[str, Any]
 

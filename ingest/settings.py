@@ -13,7 +13,7 @@ from ingest.errors import SettingsError
 from ingest.layouts.recogniser import layouts
 from ingest.stamps import zone_named
 from kardia.events import DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS
-from kardia.locations import EXPECTED, LocationError, checked, local
+from stores.locations import EXPECTED, LocationError, checked, local
 
 Place = Annotated[Path, BeforeValidator(checked)]
 """A path of this machine or `file://`; another scheme is refused."""

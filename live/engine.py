@@ -23,7 +23,6 @@ from ingest.router import Directory
 from ingest.tail.positions import SAVE_MS, Positions, SavedDirectory
 from ingest.tail.positions import Store as PositionsStore
 from ingest.wire.batches import format_of
-from kardia.locations import Folder
 from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import PROGRESS, Row
 from live import thinning
@@ -37,6 +36,7 @@ from spark_jobs.lane import ANEW, Lane, Record
 from spark_jobs.schemas import to_tables
 from spark_jobs.storage_errors import disk_named
 from spark_jobs.writers import Reached, TableWriter, nothing_happens
+from stores.locations import Folder
 
 TOKEN_BYTES = 16
 

@@ -27,10 +27,10 @@ import msgspec
 import pyarrow as pa
 
 from ingest.tail.positions import Positions
-from kardia.durable import replace_file
 from spark_jobs.checkpoint import state_codec
 from spark_jobs.checkpoint.journal import InMemory, Mark
 from spark_jobs.errors import StateError
+from stores.durable import replace_file
 
 MAGIC = b"kardia-live"
 VERSION = 1

@@ -27,7 +27,6 @@ from ingest.clients.settings import client_settings
 from ingest.errors import IngestError
 from ingest.ports import Clock
 from ingest.tail.positions import Positions
-from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES, PROGRESS
 from live.followed import BATCHES, Ends, Followed
 from live.handed import handed
@@ -38,6 +37,7 @@ from spark_jobs.checkpoint.checkpoint_directory import Checkpoint, Generation, l
 from spark_jobs.errors import JobError, NotAppliedError
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import Rows
+from stores.locations import Folder
 
 log = logging.getLogger("kardia.live.follower")
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 import kardia
-from kardia.locations import Folder, folder
 from kardia.observe import ObserverSettings
 from spark_jobs.checkpoint.checkpoint_directory import Checkpoint, Generation, load
 from spark_jobs.errors import JobError, StateError, StoppedError
 from spark_jobs.lane import Lane
 from spark_jobs.lane_model import ObserverFactory
+from stores.locations import Folder, folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

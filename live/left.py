@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ingest.offsets.committed import SavedCommitted
 from ingest.router import Directory
 from ingest.tail.positions import Positions, Store
-from kardia.locations import Folder
 from live import state
 from live.files import Batch, BatchFiles, LaneStore, unpacked
 from spark_jobs.checkpoint import checkpoint_directory, journal, state_codec
@@ -22,6 +21,7 @@ from spark_jobs.lane import Lane
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.writers import Reached
 from spark_jobs.writers.delta_rs import DeltaRsWriter
+from stores.locations import Folder
 
 
 class Kept(NamedTuple):

@@ -22,8 +22,6 @@ from ingest.tail.positions import Positions, Store
 from ingest.wire.producer import ensure_topic
 from ingest.wire.topic_id import UNKNOWN
 from kardia.events import DEFAULT_LANES
-from kardia.locations import Folder
-from kardia.locations import Store as ObjectStore
 from kardia.observe.lanes import UnevenError
 from kardia.tables import LIVE_TABLES
 from live import left, moves
@@ -45,6 +43,8 @@ from spark_jobs.spark import scratch, session
 from spark_jobs.storage_errors import disk_named
 from spark_jobs.topic import lanes_of
 from spark_jobs.writers import Reached, faults
+from stores.locations import Folder
+from stores.locations import Store as ObjectStore
 
 
 class MoveSettings(StreamSettings):

@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 from ingest.tail.positions import SavedDirectory, Store
 from ingest.wire.topic_id import UNKNOWN
-from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES
 from live.files import Batch, BatchFiles, Puts
 from live.left import Kept, Left, check_cluster
@@ -37,6 +36,7 @@ from spark_jobs.leases import table_owner
 from spark_jobs.leases.table_owner import Engine
 from spark_jobs.writers import Reached
 from spark_jobs.writers.tables import highest_batch
+from stores.locations import Folder
 
 TOKEN_BYTES = 16
 

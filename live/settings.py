@@ -10,10 +10,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.errors import SettingsError
 from ingest.settings import Place, ReadSettings
-from kardia.locations import Folder
 from kardia.observe import ObserverSettings
 from spark_jobs.leases import table_owner
 from spark_jobs.settings import LaneSettings, TablesPlace
+from stores.locations import Folder
 
 STATE = table_owner.STATE
 """Below the tables, unless another place is given. Delta has no table of such a name."""

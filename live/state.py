@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES
 from live.files import BatchFiles
 from live.settings import LiveSettings
@@ -18,6 +17,7 @@ from spark_jobs.checkpoint.checkpoint_directory import Agreement, Generation
 from spark_jobs.errors import CheckpointError
 from spark_jobs.leases import table_owner
 from spark_jobs.writers.tables import highest_batch, last_version
+from stores.locations import Folder
 
 QUERY = "local"
 """Name of what reads, part of the app_id of its transactions, as `live` is that of Spark's query."""

@@ -25,11 +25,11 @@ from api.present.folding import by_group
 from api.present.freshness import Freshness
 from api.settings import ApiSettings
 from api.store import FOLLOWED, Change, Store
-from kardia.locations import Folder
 from kardia.tables import BATCH, TABLES
 from live.ahead import Ahead, Told
 from live.rows import as_read
 from spark_jobs.schemas import to_tables
+from stores.locations import Folder
 
 
 class Waiting(Protocol):

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError
 
 from ingest.wire.topic_id import UNKNOWN
-from kardia.locations import Store
 from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs import preflight, stream, topic, topic_loss
 from spark_jobs.archive import archive_query
@@ -43,6 +42,7 @@ from spark_jobs.upkeep.maintenance import Maintenance
 from spark_jobs.writers import faults, fence
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.delta_spark import DeltaSparkWriter, create_or_check
+from stores.locations import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,6 @@ from ingest.clients.settings import client_config
 from ingest.errors import SettingsError
 from ingest.security import for_java
 from ingest.security.rendering import librdkafka as rendered
-from kardia.locations import Store
 from kardia.tables import LIVE_TABLES
 from spark_jobs import stream, topic, topic_loss
 from spark_jobs.archive import archive_query
@@ -29,6 +28,7 @@ from spark_jobs.settings import StreamSettings
 from spark_jobs.spark import cluster, s3a, session
 from spark_jobs.storage_errors import disk_named, store_named
 from spark_jobs.writers import faults
+from stores.locations import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

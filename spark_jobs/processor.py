@@ -23,13 +23,13 @@ import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from kardia.events import DEFAULT_LANES
-from kardia.locations import Folder
 from spark_jobs.checkpoint import initial_lanes, journal
 from spark_jobs.checkpoint.journal import Kept, Mark
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import EVENTS_TAKEN, FILES_FORGOTTEN, LANES_READ, OUTPUT_DDL, encode_spent, encode_step
 from spark_jobs.stage_times import Laps
+from stores.locations import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

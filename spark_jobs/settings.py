@@ -10,10 +10,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.settings import Place
 from kardia.keeping import Keep, keep_of
-from kardia.locations import Folder, checked_folder
 from kardia.observe import ObserverSettings
 from spark_jobs.checkpoint.journal import MIN_BYTES
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
+from stores.locations import Folder, checked_folder
 
 TablesPlace = Annotated[Folder, BeforeValidator(checked_folder)]
 """A path of this machine or `file://`, or `s3://`; another scheme is refused."""

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 from deltalake.exceptions import DeltaError
 
-from kardia.locations import Folder, Store
 from spark_jobs.errors import TablesError
-from stores import said
+from stores import store_errors
+from stores.locations import Folder, Store
 
 _SAID = re.compile(
     "No space left on device|Read-only file system|Permission denied|Disk quota exceeded|File too large|"
@@ -41,7 +41,7 @@ def disk_error(what: str, where: str) -> TablesError:
 
 def store_error(error: BaseException, store: Store) -> TablesError:
     """The sentence for what a store has refused. Nothing of the error itself is in it: it may hold keys."""
-    why = said.of(error)
+    why = store_errors.of(error)
     return TablesError(
         f"the tables cannot be written: {why.what}",
         str(store),

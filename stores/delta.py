@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem
 
-from kardia.locations import Folder, Store
 from stores import access
+from stores.locations import Folder, Store
 
 
 def opened(folder: Folder) -> DeltaTable:

@@ -24,8 +24,8 @@ from deltalake.table import MAX_SUPPORTED_READER_VERSION, SUPPORTED_READER_FEATU
 from api.files import counted
 from api.files.folders import folder_of
 from api.files.pieces import Span
-from kardia.locations import Folder
 from kardia.tables import BATCH
+from stores.locations import Folder
 
 ROW_GROUPS_MAX = 1_000
 """Row groups of files whose footers are kept: about 30 kB each, of a table of 27 columns."""

@@ -16,8 +16,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.fs import FileSystem
 
-from kardia.locations import Folder, Store
-from stores import delta, said
+from stores import delta, store_errors
+from stores.locations import Folder, Store
 
 Mark = tuple[int, int]
 """What tells a log entry from one of another table with the same version number."""
@@ -188,7 +188,7 @@ class StoredFolder:
 
     def why(self, error: BaseException) -> tuple[str, BaseException | None]:
         """A word of ours: what a store answers may hold keys."""
-        return said.of(error).what, None
+        return store_errors.of(error).what, None
 
     def _read(self, name: str) -> bytes:
         with self.file_system.open_input_file(name) as file:

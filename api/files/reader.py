@@ -25,9 +25,9 @@ from api.files.data_files import Bound, Files
 from api.files.folders import Entry, Mark, folder_of
 from api.files.pieces import Span
 from api.resting import resting
-from kardia.locations import Folder
 from kardia.tables import BATCH, TABLES
-from kardia.upkeep import is_gone, surviving
+from stores.locations import Folder
+from stores.read_again import is_gone, surviving
 
 log = logging.getLogger("kardia.api.reader")
 

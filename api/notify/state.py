@@ -1,6 +1,6 @@
 """The notifier's memory on disk: alerts, and what no target has acknowledged. One writer, replaced as a whole.
 
-A crash leaves the old file or the new one (`kardia.durable`). A second notifier on the same folder is refused: both
+A crash leaves the old file or the new one (`stores.durable`). A second notifier on the same folder is refused: both
 would tell everything.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 import portalocker
 
 from api.notify.lifecycle import Alert, Notice
-from kardia.durable import replace_file
+from stores.durable import replace_file
 
 VERSION = 1
 

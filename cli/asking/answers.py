@@ -14,8 +14,8 @@ from typing import Any, Protocol, Self
 
 import httpx
 
-from kardia.locations import Folder
 from kardia.story import words
+from stores.locations import Folder
 
 TIMEOUT_S = 30.0
 """The server gives a read of its files 10 s and lets some wait; twice that and a little."""

@@ -174,7 +174,7 @@ def _named_here(tables: Folder | None, api: str | None) -> tuple[Folder | None, 
     """Of the two places the one that is named on the command line, where the other one is the environment's."""
     import os
 
-    from kardia.locations import folder
+    from stores.locations import folder
 
     if tables is None or api is None:
         return tables, api

@@ -12,13 +12,13 @@ from rich.table import Table
 
 from cli.output.telling import wrapped
 from ingest.archives.found import Archives
-from kardia.locations import Folder
 from kardia.observe import ObserverSettings
 from kardia.story import words
 from spark_jobs.errors import InputFileError
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, Told, replay
 from spark_jobs.replay.summary import Refused, Summary
+from stores.locations import Folder
 
 SMALL_BYTES = 64 * 1024 * 1024
 """Logs up to that size are replayed with a history of health; with larger ones it takes more time than all the rest."""

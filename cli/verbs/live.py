@@ -143,9 +143,9 @@ def live(
     from cli.listening import AddressTakenError
     from ingest.clients import bounded_log
     from ingest.errors import IngestError
-    from kardia.locations import LocationError
     from live.settings import LiveSettings
     from spark_jobs.errors import JobError
+    from stores.locations import LocationError
 
     bounded_log.begin(logging.WARNING)
 

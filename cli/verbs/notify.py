@@ -39,8 +39,8 @@ def notify(
     from api.notify.settings import NotifySettings
     from api.notify.state import StateError
     from ingest.clients import bounded_log
-    from kardia.locations import LocationError
     from kardia.story import words
+    from stores.locations import LocationError
 
     bounded_log.begin(logging.WARNING)
     err = Console(stderr=True, markup=False, soft_wrap=True)

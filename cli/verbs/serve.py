@@ -91,7 +91,7 @@ def serve(
     from api.settings import ApiSettings
     from cli.listening import AddressTakenError
     from ingest.clients import bounded_log
-    from kardia.locations import LocationError
+    from stores.locations import LocationError
 
     bounded_log.begin(logging.WARNING)
     given = {

@@ -1,6 +1,6 @@
 """Positions on disk: what the topic has acknowledged, so that a restart goes on there.
 
-One file, `positions`, written as a whole (`kardia.durable`): a header with the digest of the body, then the body as
+One file, `positions`, written as a whole (`stores.durable`): a header with the digest of the body, then the body as
 JSON. A crash between any two steps of a save leaves a readable file among `positions`, `positions.new` (the next one)
 and `positions.old` (the one before).
 
@@ -24,7 +24,7 @@ import portalocker
 from ingest.errors import PositionsError, PositionsLockedError, PositionsUnreadableError
 from ingest.offsets.committed import SavedCommitted
 from ingest.tail.identity import Saved
-from kardia.durable import replace_file
+from stores.durable import replace_file
 
 VERSION = 1
 """Version of the body; a file of a newer one is refused."""

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kardia.keeping import Keep
-from kardia.locations import Folder
 from kardia.tables import EVENTS, Row
 from spark_jobs.archive.deduplication import Once
 from spark_jobs.archive.marks import ArchivedEvents, LaneMarks, MarksFiles, advanced
@@ -37,6 +36,7 @@ from spark_jobs.processor import INPUT_COLUMNS
 from spark_jobs.schemas import fitting, spark_schema, to_arrow
 from spark_jobs.writers import Reached, nothing_happens
 from spark_jobs.writers.tables import spark_path
+from stores.locations import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

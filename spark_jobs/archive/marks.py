@@ -11,15 +11,15 @@ import msgspec
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from kardia.locations import Folder
 from kardia.tables import EVENTS
-from kardia.upkeep import surviving
 from spark_jobs.archive.deduplication import Marks, moved
 from spark_jobs.archive.rows import lane_of_row
 from spark_jobs.checkpoint import kardia_files
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import open_table
 from stores.datasets import dataset_of
+from stores.locations import Folder
+from stores.read_again import surviving
 
 KEEP_MARKS = 20
 """Marks of so many batches stay, as many as Spark keeps of its own log."""

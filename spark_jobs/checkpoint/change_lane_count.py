@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from kardia.locations import Folder, Store
 from kardia.observe.lanes import UnevenError
 from kardia.tables import LIVE_TABLES
 from spark_jobs import stream, topic_loss
@@ -48,6 +47,7 @@ from spark_jobs.settings import StreamSettings
 from spark_jobs.writers import Reached
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import highest_batch, last_version
+from stores.locations import Folder, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,11 +22,11 @@ from typing import Any
 
 import msgspec
 
-from kardia.locations import Folder, Store
 from spark_jobs.checkpoint import kardia_files, state_codec
 from spark_jobs.errors import CheckpointError
 from spark_jobs.leases import table_owner
 from spark_jobs.writers.tables import highest_batch, last_version
+from stores.locations import Folder, Store
 
 FILE = table_owner.GENERATION
 VERSION = 1

@@ -6,9 +6,9 @@ lane is read back whose base is not written yet. Pure but for the files.
 
 from __future__ import annotations
 
-from kardia.locations import Folder
 from spark_jobs.checkpoint import kardia_files, state_codec
 from spark_jobs.errors import StateError
+from stores.locations import Folder
 
 
 def write(folder: Folder, lane: int, state: bytes) -> None:

@@ -1,6 +1,6 @@
 """The few files of a checkpoint that Kardia reads and writes itself, on a disk or in a store.
 
-On a disk a file is replaced durably (`kardia.durable`); in a store an object is whole when it is there. It knows no
+On a disk a file is replaced durably (`stores.durable`); in a store an object is whole when it is there. It knows no
 content.
 """
 
@@ -13,10 +13,10 @@ from pathlib import Path
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileSelector
 
-from kardia.durable import replace_file
-from kardia.locations import Folder, Store
 from spark_jobs.errors import CheckpointError
-from stores import delta, said
+from stores import delta, store_errors
+from stores.durable import replace_file
+from stores.locations import Folder, Store
 
 BUFFER_BYTES = 1 << 20
 
@@ -31,7 +31,7 @@ def _named(folder: Folder) -> Iterator[None]:
     except (OSError, DeltaError) as error:
         if not isinstance(folder, Store):
             raise
-        why = said.of(error)
+        why = store_errors.of(error)
         raise CheckpointError(
             f"the checkpoint cannot be used: {why.what}",
             str(folder),

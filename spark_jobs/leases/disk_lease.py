@@ -16,9 +16,9 @@ from typing import IO, Any
 
 import portalocker
 
-from kardia.locations import Folder, Store
 from spark_jobs.errors import LeaseError
 from spark_jobs.leases.store_lease import StoreLease
+from stores.locations import Folder, Store
 
 FILE = ".kardia.lock"
 

@@ -31,12 +31,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from kardia.locations import Store
 from spark_jobs.checkpoint import kardia_files
 from spark_jobs.errors import JobError, LeaseError
 from spark_jobs.storage_errors import store_named
 from spark_jobs.writers import fence
 from stores import delta
+from stores.locations import Store
 
 FOLDER = "_kardia_lease"
 NUMBERS = "numbers"

@@ -14,9 +14,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from kardia.durable import replace_file
-from kardia.locations import Folder
 from spark_jobs.errors import CheckpointError
+from stores.durable import replace_file
+from stores.locations import Folder
 
 FILE = "_engine.json"
 VERSION = 1

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from ingest.archives.missing_files import after_holes
 from ingest.archives.ranges import FileRange
 from ingest.router import Directory
-from kardia.locations import Folder
 from spark_jobs import stream
 from spark_jobs.checkpoint.checkpoint_directory import Agreement, open_checkpoint
 from spark_jobs.jvm import jars, java
@@ -34,6 +33,7 @@ from spark_jobs.spark import scratch
 from spark_jobs.spark.session import LANE_TASKS, start_session
 from spark_jobs.storage_errors import disk_named
 from spark_jobs.writers.delta_rs import DeltaRsWriter
+from stores.locations import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -25,7 +25,6 @@ from ingest.archives.ranges import FileRange, plan
 from ingest.dialects.line_patterns import COMPILES, WORTH_BYTES
 from ingest.errors import LogFileError, SettingsError
 from kardia.events import DEFAULT_LANES
-from kardia.locations import Folder, Store
 from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import TABLES
 from spark_jobs.errors import InputFileError, NotAppliedError, TablesError
@@ -44,6 +43,7 @@ from spark_jobs.writers import fence
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import highest_batch, is_there, path_of, take_back, versions_of
 from stores import delta
+from stores.locations import Folder, Store
 
 PARSED_SHARE = 0.4
 """Share of a range's progress that parsing it is; the rest is stepping and writing its portion."""

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import duckdb
 
 from ingest.archives.found import Archives
-from kardia.locations import Folder
 from kardia.tables import TABLES
-from kardia.upkeep import surviving
 from spark_jobs.writers.tables import is_there, open_table
 from stores.datasets import dataset_of
+from stores.locations import Folder
+from stores.read_again import surviving
 
 
 class Refused(NamedTuple):

@@ -30,9 +30,9 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSystem
 
 from kardia.keeping import KINDS
-from kardia.locations import Folder, Store
 from kardia.tables import BATCH
 from stores import delta
+from stores.locations import Folder, Store
 
 LAID = (*KINDS["health"].tables, *KINDS["history"].tables)
 """Tables that are asked about one group."""

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 
 from kardia.keeping import HOUR_MS, KINDS, Keep
-from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
 from spark_jobs.errors import JobError
 from spark_jobs.upkeep import retention
 from spark_jobs.upkeep.compaction import HOUR_ROWS_MAX, LAID, ROWS_MAX, lay
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, is_there, open_table, path_of
-from stores import said
+from stores import store_errors
+from stores.locations import Folder, Store
 
 EVERY_S = 60.0
 """A pass costs 0.13 to 0.45 s per table; queries slow down by about 20 ms per minute without it."""
@@ -115,7 +115,7 @@ class Maintenance:
             return self._keep(name)
         except Exception as error:  # whatever it was: the thread must not end
             hushed = isinstance(self._directory, Store) and not isinstance(error, JobError)
-            why = said.of(error).what if hushed else (str(error).splitlines() or [type(error).__name__])[0]
+            why = store_errors.of(error).what if hushed else (str(error).splitlines() or [type(error).__name__])[0]
             self._said(f"maintenance of {name} failed and is tried again: {why}")
             return None
 

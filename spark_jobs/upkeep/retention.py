@@ -21,12 +21,12 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from kardia.keeping import FOREVER_MS, STANDING, Keep
-from kardia.locations import Folder
 from kardia.tables import DISAGREEMENTS, PROGRESS, TABLES
-from kardia.upkeep import surviving
 from spark_jobs.schemas import ARROW_SCHEMAS
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, is_there, open_table
 from stores.datasets import dataset_of
+from stores.locations import Folder
+from stores.read_again import surviving
 
 KEPT = "kardia-kept/"
 """Application of the transactions that say from when on a table is whole, with the name of the cluster."""

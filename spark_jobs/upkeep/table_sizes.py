@@ -11,9 +11,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kardia.keeping import DAY_MS, FOREVER_MS, KINDS, Keep, shown
-from kardia.locations import Folder
-from kardia.upkeep import surviving
 from spark_jobs.writers.tables import is_there, open_table
+from stores.locations import Folder
+from stores.read_again import surviving
 
 LEAST_MS = 600_000
 """A time in which so little was written says nothing about a day."""

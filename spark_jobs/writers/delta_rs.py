@@ -14,12 +14,12 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
-from kardia.upkeep import surviving
 from spark_jobs.storage_errors import store_named
 from spark_jobs.writers import BODY_TABLES, Reached, fence, nothing_happens
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, by_group, create_or_open, open_table
+from stores.locations import Folder, Store
+from stores.read_again import surviving
 
 THREADS = 4
 """Commits at the same time: four take 14 ms where one takes 9 (a commit waits for the disk)."""

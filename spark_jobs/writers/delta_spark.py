@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.jvm.private_delta import last_transaction
 from spark_jobs.schemas import TABLE_VERSION, VERSION_PROPERTY, spark_schema
@@ -30,6 +29,7 @@ from spark_jobs.writers.tables import (
     says_version,
     spark_path,
 )
+from stores.locations import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,9 +18,9 @@ from __future__ import annotations
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 
-from kardia.locations import Folder
 from spark_jobs.errors import LeaseError
 from spark_jobs.writers.tables import highest_batch, last_version
+from stores.locations import Folder
 
 APP_ID = "kardia-writer"
 

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES, TABLES
-from kardia.upkeep import surviving
 from spark_jobs.errors import TablesError
 from spark_jobs.schemas import ARROW_SCHEMAS, TABLE_VERSION, VERSION_PROPERTY
-from stores import delta, said
+from stores import delta, store_errors
+from stores.locations import Folder, Store
+from stores.read_again import surviving
 
 PROPERTIES: dict[str, str] = {
     VERSION_PROPERTY: str(TABLE_VERSION),
@@ -78,7 +78,7 @@ def open_table(directory: Folder, name: str) -> DeltaTable:
         table = surviving(lambda: delta.opened(path))
     except (DeltaError, FileNotFoundError) as error:
         if isinstance(path, Store):
-            why = said.of(error)
+            why = store_errors.of(error)
             raise TablesError(
                 f"table {name} cannot be opened: {why.what}",
                 str(path),

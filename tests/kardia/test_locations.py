@@ -18,8 +18,8 @@ from pydantic_settings import BaseSettings
 from api.notify.settings import NotifySettings
 from api.settings import ApiSettings
 from ingest.settings import CollectSettings
-from kardia.locations import LocationError, Store, folder, local, shown
 from spark_jobs.settings import StreamSettings
+from stores.locations import LocationError, Store, folder, local, shown
 from supervise.up_config import ConfigError, load
 from tests.kardia.test_paths import TESTED
 from tests.story.conftest import kardia

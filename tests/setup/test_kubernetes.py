@@ -19,7 +19,7 @@ from cli.main import app
 from ingest.settings import CollectSettings
 from kardia import __version__
 from kardia.events import DEFAULT_LANES
-from kardia.locations import Store, folder
+from stores.locations import Store, folder
 from tests.setup.strategic_merge import merged
 
 ROOT = Path(__file__).parents[2]

@@ -32,9 +32,6 @@ PURE = {
 }
 """Modules without a clock, a file, a socket or a process."""
 
-ALSO = {"kardia/durable.py": {"os", "pathlib"}, "kardia/locations.py": {"pathlib", "urllib"}}
-"""File -> what it alone may import: a file that is replaced as a whole; names of places, of which none is opened."""
-
 
 def imports(source: str) -> Iterator[str]:
     """Top-level names of what a module imports, wherever in it."""
@@ -46,22 +43,22 @@ def imports(source: str) -> Iterator[str]:
             yield (node.module or "").partition(".")[0]
 
 
-def forbidden(name: str, source: str) -> set[str]:
+def forbidden(source: str) -> set[str]:
     """What a file of `kardia` imports and may not."""
-    return set(imports(source)) - PURE - {"kardia", "msgspec"} - ALSO.get(name, set())
+    return set(imports(source)) - PURE - {"kardia", "msgspec"}
 
 
 def test_kardia_imports_what_is_on_the_list() -> None:
     files = {str(path.relative_to(ROOT)): path.read_text() for path in sorted((ROOT / "kardia").rglob("*.py"))}
     assert len(files) > 80
-    assert {name: found for name, source in files.items() if (found := forbidden(name, source))} == {}
+    assert {name: found for name, source in files.items() if (found := forbidden(source))} == {}
 
 
 @pytest.mark.parametrize("module", ["httpx", "duckdb", "time", "socket", "pathlib", "ingest.tail.tailer", "api"])
 def test_a_clock_a_socket_and_what_is_above_are_found(module: str) -> None:
     name = module.partition(".")[0]
-    assert forbidden("kardia/instants.py", f"def late() -> None:\n    import {module}\n") == {name}
-    assert forbidden("kardia/instants.py", f"from {module} import something\n") == {name}
+    assert forbidden(f"def late() -> None:\n    import {module}\n") == {name}
+    assert forbidden(f"from {module} import something\n") == {name}
 
 
 ROOMS = (

@@ -21,13 +21,13 @@ from demo.broker import Broker
 from ingest.archives.ranges import tick
 from ingest.wire.batches import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, decode_batch, encode_batch
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
-from kardia.locations import Folder
 from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.writers.faults import VARIABLE
 from stores import delta
+from stores.locations import Folder
 from tests.support.stories import lanes_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent

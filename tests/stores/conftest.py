@@ -10,7 +10,7 @@ import pytest
 
 from demo.broker import Broker
 from demo.object_store import ObjectStore
-from kardia.locations import Store
+from stores.locations import Store
 from tests.spark_jobs.support import story_topic, straight_run
 
 BUCKET = "kardia-tests"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.spark import s3a
-from stores import access, said
+from stores import access, store_errors
 
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
 
@@ -78,7 +78,7 @@ ANSWER = (
     ],
 )
 def test_what_is_said_comes_from_a_closed_list(text: str, what: str) -> None:
-    found = said.of(OSError(text))
+    found = store_errors.of(OSError(text))
     assert found.what == what
     assert "AKIASECRET" not in "".join(found)
     assert found.next_step

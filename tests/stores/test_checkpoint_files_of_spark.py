@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from demo.object_store import ObjectStore
-from kardia.locations import Store
+from stores.locations import Store
 
 pytestmark = [pytest.mark.slow]
 

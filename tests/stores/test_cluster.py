@@ -20,11 +20,11 @@ import pytest
 from demo.broker import Broker
 from demo.object_store import ObjectStore
 from demo.spark_cluster import SparkCluster
-from kardia.locations import Store
 from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs.executor_archive import pack
 from spark_jobs.writers.faults import VARIABLE
 from spark_jobs.writers.tables import highest_batch
+from stores.locations import Store
 from tests.spark_jobs.support import ROOT, all_rows, run_stream, stream_command
 from tests.stores.conftest import TOPIC
 

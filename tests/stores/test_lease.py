@@ -17,12 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from demo.object_store import ObjectStore
-from kardia.locations import Folder, Store
 from spark_jobs.checkpoint import kardia_files
 from spark_jobs.errors import CheckpointError, LeaseError
 from spark_jobs.leases import store_lease
 from spark_jobs.leases.disk_lease import held
 from spark_jobs.leases.store_lease import FOLDER, StoreLease, guarded
+from stores.locations import Folder, Store
 
 ROLE = "run on this checkpoint"
 BEAT_S, EXPIRES_S = 0.2, 8.0
@@ -106,7 +106,7 @@ def test_whoever_died_elsewhere_is_waited_for_and_no_longer(place: Store) -> Non
 
 
 DIES = (
-    "import os, signal, sys; from kardia.locations import Store; from spark_jobs.leases.store_lease import StoreLease; "
+    "import os, signal, sys; from stores.locations import Store; from spark_jobs.leases.store_lease import StoreLease; "
     "StoreLease(Store(sys.argv[1], sys.argv[2]), 'x').take(); os.kill(os.getpid(), signal.SIGKILL)"
 )
 

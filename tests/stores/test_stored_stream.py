@@ -13,9 +13,9 @@ import pytest
 
 from demo.broker import Broker
 from demo.object_store import ObjectStore
-from kardia.locations import Folder, Store
 from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs.writers.faults import VARIABLE
+from stores.locations import Folder, Store
 from tests.spark_jobs.support import all_rows, kill_and_finish, run_stream, stream_command
 from tests.stores.conftest import TOPIC
 

@@ -18,7 +18,6 @@ from api.settings import ApiSettings
 from api.store import FULL_LOOK_AFAR_MS
 from api.store import Store as Looked
 from demo.object_store import ObjectStore
-from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
 from spark_jobs.checkpoint import kardia_files
 from spark_jobs.errors import LeaseError, TablesError
@@ -29,6 +28,7 @@ from spark_jobs.writers import fence
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import create_or_open
 from stores import access, delta
+from stores.locations import Folder, Store
 from tests.api.conftest import Clock
 from tests.api.written import NOW_MS, health, member, progress
 from tests.spark_jobs.support import all_rows

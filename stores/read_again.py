@@ -4,7 +4,7 @@ Pure: it knows no table.
 Upkeep compacts data files, checkpoints the log, and removes what both have made superfluous. Who has looked before
 still holds names of files that are gone: a log entry that a checkpoint has replaced, a data file whose rows have moved.
 Nothing is lost then; who looks again finds the same rows. So every reader of a table, the writer's own look at its
-transactions included, looks again (a law in `tests/spark_jobs/test_upkeep.py`).
+transactions included, looks again (a law in `tests/spark_jobs/test_read_again.py`).
 """
 
 from __future__ import annotations

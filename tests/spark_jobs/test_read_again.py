@@ -22,7 +22,6 @@ from api.files.follower import Follower as ApiFollower
 from api.files.reader import TableReader
 from demo.tables import Follower, Tables
 from kardia.tables import EVENTS
-from kardia.upkeep import LOOKS, surviving
 from spark_jobs.archive.marks import ArchivedEvents, advanced
 from spark_jobs.replay.summary import Summary, count_tables
 from spark_jobs.schemas import to_arrow, to_tables
@@ -32,6 +31,7 @@ from spark_jobs.writers import delta_rs
 from spark_jobs.writers import tables as tables_module
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, create_or_open, highest_batch, last_version, open_table
+from stores.read_again import LOOKS, surviving
 from tests.spark_jobs.writing import APP_ID, batch, row_of
 
 NOTHING_KEPT = {

@@ -4,7 +4,7 @@ Steps: (1) the new content beside it, under the suffix `.new`, (2) sync, (3) if 
 (4) rename the new one, (5) sync the folder: without it a rename may be undone by a power failure. Killed between any
 two steps, `path`, its `.new` or its old one holds a whole content.
 
-The only module of `kardia` that touches a disk; neither the model nor the observer imports it.
+Everything that Kardia keeps in a file of its own on this machine is written by it. It knows no content.
 """
 
 from __future__ import annotations
