@@ -42,7 +42,7 @@ fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/r
 	@failed=0; \
 	$(BIN)/python -m tests.truth.fleet --total 20000 --groups 100 --seed 1001 --markdown docs/reference/truth.md $(ARGS) || failed=1; \
 	$(BIN)/python -m tests.truth.fleet --epochs --total 500 --groups 5 --seed 4001 --markdown docs/reference/truth.md $(ARGS) || failed=1; \
-	$(BIN)/python -m tests.truth.fleet.rungs --groups 30 --seed 5001 || failed=1; \
+	$(BIN)/python -m tests.truth.fleet.evidence_levels --groups 30 --seed 5001 || failed=1; \
 	exit $$failed
 
 truth: setup ## Hold the model against Kafka's own classes, a million operations per release and kind of groups; writes docs/reference/truth.md (hours).

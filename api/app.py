@@ -22,11 +22,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from api.access.guard import OPEN_PREFIX, Guard, on_error
+from api.access.middleware import OPEN_PREFIX, Guard, on_error
 from api.access.token_file import TokenFile
 from api.errors import ApiError
 from api.http.changes import Changes
-from api.http.looking import catch_up, is_behind
+from api.http.refresh import catch_up, is_behind
 from api.http.request_context import RequestContext
 from api.http.validators import Validators
 from api.metrics import RequestMetrics, TableMetrics

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from bench.crowd import CLUSTER, SAMPLE_EVERY_S, Crowd, Rows, moved
 from bench.result import Result, machine, show
-from kardia.keeping import DAY_MS, HOUR_MS, Keep
+from kardia.retention_setting import DAY_MS, HOUR_MS, Keep
 from kardia.tables import LIVE_TABLES
 from spark_jobs.schemas import to_tables
 from spark_jobs.upkeep.maintenance import Maintenance

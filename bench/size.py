@@ -28,7 +28,7 @@ from bench.lanes import Alone, alone, told
 from bench.population import CALM, Batch, Population, Shape
 from bench.processes import role
 from bench.result import Result, cpu_seconds, memory_mb
-from bench.stages import between, counts
+from bench.stage_costs import between, counts
 from demo.broker import Broker
 from demo.ports import free_ports
 from ingest.wire.batches import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, batches
@@ -84,7 +84,7 @@ class Measured:
     tables_mb_s: float
     restart_s: float
     stages: dict[str, Any]
-    """Where the time of the batches went (`bench.stages`)."""
+    """Where the time of the batches went (`bench.stage_costs`)."""
 
 
 def _sent(bootstrap: str, load: Load, formed: Any, ended: Any, count: Any) -> None:

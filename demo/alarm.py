@@ -2,7 +2,8 @@
 
 At the end: who was told of which fault, how soon, and where the time went.
 
-Puts `receiver`, `watching`, `told` and `legs` together. What it reports it also leaves as JSON in `alerts.json`.
+Puts `receiver`, `watching`, `told` and `alert_latency` together. What it reports it also leaves as JSON in
+`alerts.json`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import Any
 
 from pydantic import HttpUrl
 
-from demo import legs, told, watching
-from demo.legs import ReadMark
+from demo import alert_latency, told, watching
+from demo.alert_latency import ReadMark
+from demo.narrator import clock
 from demo.ports import free_ports
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message, Receiver
 from demo.tables import Tables
-from demo.teller import clock
 from demo.told import Begun, Danger, Received, Span
 from demo.watching import Programs, Watchers
 from kardia.story import words
@@ -95,7 +96,7 @@ class Alarm:
 
     def dangers(self, tables: Tables, until_ms: int) -> list[Danger]:
         """What the tables say of timeouts that were near; remembers when they were fresh, up to `until_ms`."""
-        committed = legs.commits(tables.directory / "progress")
+        committed = alert_latency.commits(tables.directory / "progress")
         self._fresh = told.fresh_spans(tables.rows("progress"), committed, until_ms)
         return told.dangers(tables.rows("predictions"), committed)
 
@@ -108,8 +109,8 @@ class Alarm:
         from_ms = min((begin.at_ms for begin in begun), default=0) - EARLIER_MS
         received = told.received(self.receiver.messages)
         to_ms = max((one.at_ms for one in received), default=from_ms) + EARLIER_MS
-        read = legs.read_marks(bootstrap, topic, from_ms)
-        fired = legs.firing_since_ms(self.watchers.prometheus_url, from_ms, to_ms)
+        read = alert_latency.read_marks(bootstrap, topic, from_ms)
+        fired = alert_latency.firing_since_ms(self.watchers.prometheus_url, from_ms, to_ms)
         delays = [_delays(one, found, begun, read, fired) for one in received]
         shown = [asdict(one) for one in delays]
         (self.directory / "alerts.json").write_text(json.dumps(shown, indent=1) + "\n", encoding="utf-8")
@@ -166,7 +167,7 @@ def _delays(
         begun_at_ms=begin.at_ms if begin else None,
         member_id=danger.member_id if danger else "",
         evidence_at_ms=danger.evidence_at_ms if danger else None,
-        published_at_ms=legs.published_at_ms(read, one.group_id, danger.evidence_at_ms) if danger else None,
+        published_at_ms=alert_latency.published_at_ms(read, one.group_id, danger.evidence_at_ms) if danger else None,
         committed_at_ms=danger.committed_at_ms if danger else None,
         raised_at_ms=one.raised_at_ms,
         pushed_at_ms=one.pushed_at_ms,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from demo.cast import Cast
+from demo.consumer_processes import Cast
 from demo.scenario import REHEARSAL, REHEARSAL_OF_EPOCHS, Cue, cues, is_played, length_s, members_of, plan_of
 
 

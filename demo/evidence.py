@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from demo import server_log
-from demo.pace import Stall, kept_waiting_ms
 from demo.request_log import Commit
+from demo.scheduling_delay import Stall, kept_waiting_ms
 from demo.server_log import Fact
 from demo.tables import Record
 
@@ -24,7 +24,7 @@ class Tolerance:
 
     instant_ms: int = WITHIN_MS
     """What is allowed at any time; where the machine was seen to keep a program waiting, as much more
-    (`pace.kept_waiting_ms`): whoever logs an instant waits as well."""
+    (`scheduling_delay.kept_waiting_ms`): whoever logs an instant waits as well."""
 
     @property
     def median_ms(self) -> float:

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from demo.evidence import Line
+from demo.narrator import clock
 from demo.replayed import Comparison
-from demo.teller import clock
 from demo.verdict import Verdict
 
 

@@ -23,14 +23,14 @@ from rich.text import Text
 from demo import alarm_report, replayed, report, request_log, server_log, watching
 from demo.alarm import Alarm
 from demo.broker import NEWEST, Broker, BrokerSettings, jar_set
-from demo.cast import Cast
+from demo.consumer_processes import Cast
 from demo.director import Director
 from demo.evidence import Evidence, GivenUp, Tolerance, Witness
-from demo.pace import Pace, Stall
+from demo.narrator import Teller
 from demo.ports import free_ports
 from demo.scenario import FAULTS, PARTITIONS, SESSION_TIMEOUT_MS, TOPIC, Cue, has_epochs
+from demo.scheduling_delay import Pace, Stall
 from demo.tables import Tables
-from demo.teller import Teller
 from demo.told import Begun
 from demo.verdict import Verdict, judge
 from spark_jobs.jvm import jars, java

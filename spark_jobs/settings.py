@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.settings import Place
-from kardia.keeping import Keep, keep_of
 from kardia.observe import ObserverSettings
+from kardia.retention_setting import Keep, keep_of
 from spark_jobs.checkpoint.journal import MIN_BYTES
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 from stores.locations import Folder, checked_folder
@@ -33,7 +33,9 @@ class LaneSettings(BaseSettings):
     streams_session_ms: int = Field(
         default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
     )
-    keep: str = Field(default="", description="how long rows are kept, as health=7d,history=30d; kardia/keeping.py")
+    keep: str = Field(
+        default="", description="how long rows are kept, as health=7d,history=30d; kardia/retention_setting.py"
+    )
 
     @property
     def kept(self) -> Keep:

@@ -28,7 +28,7 @@ from ingest.layouts.recogniser import layouts
 from ingest.settings import Patterns
 from ingest.settings import Place as AnyPlace
 from ingest.stamps import zone_named
-from kardia.keeping import KINDS, Keep, KeepError, age_of, shown
+from kardia.retention_setting import KINDS, Keep, KeepError, age_of, shown
 from spark_jobs.errors import CheckpointError
 from spark_jobs.leases import table_owner
 from spark_jobs.leases.table_owner import Engine

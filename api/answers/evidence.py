@@ -10,8 +10,8 @@ import orjson
 from api.answers import as_dicts
 from api.present.current import ClusterView, GroupView
 from kardia.events import ADMIN_BROKER, OFFSETS_BROKER
+from kardia.evidence_levels import NEEDS_REQUESTS_REASON, RUNGS, Read, questions
 from kardia.kafka.libraries import LIBRARIES, recognise
-from kardia.rungs import NEEDS_REQUESTS_REASON, RUNGS, Read, questions
 
 _SHOW_POLLS = frozenset({"fetch", "telemetry"})
 

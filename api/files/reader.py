@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from api.background_work import resting
 from api.errors import TablesMissing, TableUnreadable
 from api.files import columns
 from api.files.data_files import Bound, Files
 from api.files.folders import Entry, Mark, folder_of
 from api.files.pieces import Span
-from api.resting import resting
 from kardia.tables import BATCH, TABLES
 from stores.locations import Folder
 from stores.read_again import is_gone, surviving

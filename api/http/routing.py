@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.access.guard import MAY_ASK
+from api.access.middleware import MAY_ASK
 from api.access.tokens import Scope
 from api.answers.as_dicts import API
 from api.errors import ParameterRefused

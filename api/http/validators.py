@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.access.guard import MAY_ASK
+from api.access.middleware import MAY_ASK
 from api.store import Store
 
 TOLD_BY_THE_CLOCK = (

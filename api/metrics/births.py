@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from api.background_work import resting
 from api.present.current import ClusterView, GroupView
-from api.resting import resting
 from api.settings import ApiSettings
 
 

@@ -16,7 +16,7 @@ from api.metrics.totals import Totals
 from api.present.current import STATES, ClusterView
 from api.present.distribution import Distribution
 from api.present.health import HEADROOM_OF
-from api.present.tally import THRESHOLDS
+from api.present.member_counts import THRESHOLDS
 from kardia.certainty import CERTAINTIES
 from kardia.statuses import SHOWN
 from kardia.tables import EVICTION_CAUSES, OUTCOMES, PREDICTION_KINDS, TRIGGERS

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from api.background_work import RestingList, resting
 from api.metrics import clusters, groups, lag, members, service
 from api.metrics.births import Births
 from api.metrics.totals import counted, worst
 from api.present.current import ClusterView
-from api.resting import RestingList, resting
 from api.store import Store
 
 

@@ -11,15 +11,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from api.answers import as_dicts, evidence
+from api.background_work import resting
 from api.metrics.births import GroupCounts
 from api.metrics.clusters import PRESENT_STATUSES
 from api.metrics.totals import state_label
 from api.present import deadlines, storms
 from api.present.current import STATES, ClusterView, GroupView
 from api.present.health import HEADROOM_OF, least
+from api.present.member_counts import THRESHOLDS
 from api.present.shown_status import in_danger
-from api.present.tally import THRESHOLDS
-from api.resting import resting
 from api.settings import ApiSettings
 from api.store import Store
 from kardia.tables import EVICTION_CAUSES, PREDICTION_KINDS, TRIGGERS

@@ -1,6 +1,6 @@
 """Counts over all groups of a cluster for one scrape, and the groups that get series of their own.
 
-One pass over all groups, in the thread of the scrape, with rests for the requests (`api.resting`).
+One pass over all groups, in the thread of the scrape, with rests for the requests (`api.background_work`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections import Counter
 from heapq import nsmallest
 from typing import NamedTuple
 
+from api.background_work import resting
 from api.present import shown_status
 from api.present.current import STATES, UNKNOWN_STATE, ClusterView, GroupView
 from api.present.deadlines import endangered
-from api.resting import resting
 from kardia.statuses import STATUS_SEVERITY
 
 

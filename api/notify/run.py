@@ -16,7 +16,7 @@ import httpx
 from msgspec.structs import replace
 from prometheus_client import start_http_server
 
-from api.http.looking import catch_up, is_behind
+from api.http.refresh import catch_up, is_behind
 from api.notify.conditions import BLIND, find
 from api.notify.delivery import Delivery
 from api.notify.lifecycle import Lifecycle

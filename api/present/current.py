@@ -17,8 +17,8 @@ from api.present.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBA
 from api.present.freshness import BESIDE_BROKERS, Reach
 from api.present.health import shown_as
 from api.present.lagging import Lags
+from api.present.member_counts import Tally, Told, counted, told
 from api.present.standing import IS_CLOSED, Standing
-from api.present.tally import Tally, Told, counted, told
 from api.settings import ApiSettings
 from kardia.certainty import Certainty
 from kardia.events import broker_of

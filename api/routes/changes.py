@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from api.access.guard import MAY_STILL
+from api.access.middleware import MAY_STILL
 from api.errors import Overloaded
 from api.http.changes import Changes
 from api.http.routing import ApiRequest, router_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from api.access.guard import RUNBOOKS_PREFIX
+from api.access.middleware import RUNBOOKS_PREFIX
 from api.errors import NotFound
 
 if TYPE_CHECKING:

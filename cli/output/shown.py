@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kardia.statuses import STATUS_SEVERITY
-from kardia.story import moving, rebalances, words
+from kardia.story import reassignment, rebalances, words
 
 Answer = dict[str, Any]
 
@@ -254,8 +254,8 @@ def _has(found: Answer) -> int | None:
 def _on_the_way(row: Answer, who: Callable[[str], str]) -> str:
     """What it must give up, for whom and until when at the latest; what it waits for, and of whom."""
     found = row["assignment"]
-    gives = moving.given_up(row["member_id"], found["moving"], who)
-    gets = moving.awaited(row["member_id"], found["moving"], who)
+    gives = reassignment.given_up(row["member_id"], found["moving"], who)
+    gets = reassignment.awaited(row["member_id"], found["moving"], who)
     parts = []
     if gives:
         told = "must give up" if found["partitions_revoking"] else "is to give up, and is not told yet,"

@@ -27,7 +27,7 @@ BELOW, NO_ANSWER = 1, 3
 GROUPS_MAX = 50_000
 SHOWN_MAX = 20
 _WITH_REQUESTS = 5
-"""Lowest rung of `kardia.rungs` on which what is left of a timeout is known."""
+"""Lowest rung of `kardia.evidence_levels` on which what is left of a timeout is known."""
 
 
 COMMAND = GroupEitherWay

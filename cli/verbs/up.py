@@ -28,7 +28,7 @@ def up(
 
     from rich.console import Console
 
-    from supervise.moving import moved
+    from supervise.change_engine import moved
     from supervise.process import ProcessError, stoppable
     from supervise.roles import api_url, move_command, roles
     from supervise.supervisor import Supervisor

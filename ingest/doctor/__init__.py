@@ -2,7 +2,7 @@
 
     logs.examine(path, zone)              one request log or server.log: dialect, APIs, filter, time zone, clock
     cluster.examine(bootstrap, settings)  brokers, __consumer_offsets, the bounds of session timeouts
-    moving.examine(paths, zone, settings) what the move of each classic group to the consumer protocol will meet
+    protocol_migration.examine(…)         what the move of each classic group to the consumer protocol will meet
     answerable                            which questions that answers, and which step would answer the others
     remedies                              the exact lines to add, as docs/request-logging.md shows them
 

@@ -1,6 +1,7 @@
 """Which questions can be answered by what was looked at, by which commands, and which step would answer the others.
 
-The same list as of each group that is shown later (`kardia.rungs`), for whoever has not collected anything yet.
+The same list as of each group that is shown later (`kardia.evidence_levels`), for whoever has not collected anything
+yet.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ingest.doctor import Finding, Level
 from ingest.doctor.cost import measured
 from ingest.doctor.logs import sample_of
 from kardia.events import Kind
-from kardia.rungs import RUNGS, Answerable, Read, questions
+from kardia.evidence_levels import RUNGS, Answerable, Read, questions
 
 SUBJECT = "what can be asked"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kardia.rungs import GONE_REASON, TAKEN_REASON
+from kardia.evidence_levels import GONE_REASON, TAKEN_REASON
 from kardia.story import evidence, foretold, in_doubt, spoken, who_broke, words
 from kardia.story.facts import Material, Row, Sentence
 from kardia.tolerances import LATE_MS, STOPPED_WITHIN_MS

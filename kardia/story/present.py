@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from kardia.rungs import NEEDS_REQUESTS_REASON
+from kardia.evidence_levels import NEEDS_REQUESTS_REASON
 from kardia.statuses import UNSEEN, shown
-from kardia.story import evidence, foretold, in_doubt, lives, moving, spoken, words
+from kardia.story import evidence, foretold, in_doubt, lives, reassignment, spoken, words
 from kardia.story.facts import Material, Row, Sentence
 from kardia.story.lasted import began_unseen, has_epochs, over_unread_by_ms, waited
 
@@ -194,7 +194,7 @@ def _waits(material: Material, at_ms: int) -> str:
 
 def _holds(material: Material, row: Row) -> str:
     """What a member of a group that has epochs must give up first."""
-    clauses = moving.given_up(row["member_id"], row.get("moving"), material.who)
+    clauses = reassignment.given_up(row["member_id"], row.get("moving"), material.who)
     return f" (to give up {words.listing(clauses)})" if clauses and row.get("partitions_revoking") else ""
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kardia.keeping import Keep
+from kardia.retention_setting import Keep
 from kardia.tables import EVENTS, Row
 from spark_jobs.archive.deduplication import Once
 from spark_jobs.archive.marks import ArchivedEvents, LaneMarks, MarksFiles, advanced

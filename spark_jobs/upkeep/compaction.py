@@ -29,7 +29,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileSystem
 
-from kardia.keeping import KINDS
+from kardia.retention_setting import KINDS
 from kardia.tables import BATCH
 from stores import delta
 from stores.locations import Folder, Store

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from deltalake import DeltaTable
 
-from kardia.keeping import HOUR_MS, KINDS, Keep
+from kardia.retention_setting import HOUR_MS, KINDS, Keep
 from kardia.tables import LIVE_TABLES
 from spark_jobs.errors import JobError
 from spark_jobs.upkeep import retention

@@ -1,4 +1,5 @@
-"""Retention by age: which rows of a table go, and the one commit that lets them go (`kardia.keeping` says how long).
+"""Retention by age: which rows of a table go, and the one commit that lets them go (`kardia.retention_setting` says how
+long).
 
     (1) the newest instant of each cluster, from `progress`; never later than the clock that is given: a line of a
         broker whose clock is a year ahead must not empty the tables
@@ -20,7 +21,7 @@ import duckdb
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from kardia.keeping import FOREVER_MS, STANDING, Keep
+from kardia.retention_setting import FOREVER_MS, STANDING, Keep
 from kardia.tables import DISAGREEMENTS, PROGRESS, TABLES
 from spark_jobs.schemas import ARROW_SCHEMAS
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, is_there, open_table

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from kardia.keeping import DAY_MS, FOREVER_MS, KINDS, Keep, shown
+from kardia.retention_setting import DAY_MS, FOREVER_MS, KINDS, Keep, shown
 from spark_jobs.writers.tables import is_there, open_table
 from stores.locations import Folder
 from stores.read_again import surviving

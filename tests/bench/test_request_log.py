@@ -15,7 +15,7 @@ from bench.request_log_load import AS_FAST_AS_IT_GOES
 from bench.request_log_page import BEGIN, END, costs, page, queue_wins, table
 from demo.broker import Broker, BrokerSettings
 from ingest.doctor import Level, answerable, broker_logging, cost, loggers, remedies
-from kardia.rungs import Read
+from kardia.evidence_levels import Read
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "request-logging.md"
 

@@ -20,7 +20,7 @@ from kardia.certainty import stands
 from kardia.events import Event, Kind
 from kardia.tables import Row
 from tests.corpora.test_some_days import ALL, LATE
-from tests.support.rungs import classic, scored
+from tests.support.evidence_levels import classic, scored
 from tests.support.stories import FIRST_LIGHT, Story, lanes_of, observe
 
 HOLES = {"early": (0.25, 0.5), "late": (0.5, 0.8)}

@@ -13,9 +13,9 @@ import pytest
 
 from kardia.events import Event, Kind
 from kardia.tables import Row
+from tests.corpora.test_evidence_levels import HAS_STRANGE_NAMES
 from tests.corpora.test_outages import OUTAGES
-from tests.corpora.test_rungs import HAS_STRANGE_NAMES
-from tests.support.rungs import classic, score, scored
+from tests.support.evidence_levels import classic, score, scored
 from tests.support.stories import OLD_STORIES, STORIES, Story, lanes_of, observe
 
 CUTS = {"its begin": (0.0, 0.4), "its middle": (0.3, 0.7)}

@@ -10,7 +10,7 @@ import pytest
 
 from demo import broker_logging, server_log
 from demo.broker import Broker, BrokerSettings
-from demo.cast import Cast
+from demo.consumer_processes import Cast
 from demo.director import Director
 from demo.scenario import FAULTS, PARTITIONS, TOPIC
 from supervise import process

@@ -25,7 +25,7 @@ from spark_jobs.checkpoint import checkpoint_directory
 from spark_jobs.leases import table_owner
 from spark_jobs.writers.faults import VARIABLE
 from tests.live.living import CLUSTER
-from tests.live.moving import Outgrown
+from tests.live.other_engine import Outgrown
 from tests.live.test_moves import STORY, begun, same
 from tests.live.test_same_rows import FACTORY, by_the_job, facts_in, lived
 from tests.live.test_topic import Reading, as_sent, ends_of, gaps_in, sent

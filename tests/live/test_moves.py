@@ -17,7 +17,7 @@ from spark_jobs.checkpoint import checkpoint_directory
 from spark_jobs.errors import CheckpointError
 from spark_jobs.leases import table_owner
 from tests.live.living import Killed, Living
-from tests.live.moving import Outgrown
+from tests.live.other_engine import Outgrown
 from tests.live.test_same_rows import FACTORY, facts_in, ledger_of, lived
 
 STORY = "k05_leave-4.4.0"

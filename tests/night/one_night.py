@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from demo import server_log
-from demo.pace import Pace
+from demo.scheduling_delay import Pace
 from demo.tables import Record, Tables
 from kardia.events import DEFAULT_LANES
 from kardia.kafka.releases import version_of
@@ -22,10 +22,10 @@ from tests.night import watch
 from tests.night.cluster import elections, of_holders
 from tests.night.compare import Night, compare
 from tests.night.faults import MEMBERS, QUIET_END_S, SPARK, draw
-from tests.night.looking import Looking
 from tests.night.losses import Ledger, account, lines_in
 from tests.night.report import Result
 from tests.night.stage import Stage, now_ms
+from tests.night.table_polls import Looking
 from tests.night.told import Told, compare_told, notices, outages, unsure_of
 
 STALL_FROM_MS = 10

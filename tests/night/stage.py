@@ -21,7 +21,7 @@ import yaml
 from confluent_kafka.admin import AdminClient
 
 from demo.broker import BrokerSettings
-from demo.cast import Actor
+from demo.consumer_processes import Actor
 from demo.ports import HOST, free_ports
 from demo.receiver import FROM_NOTIFIER, Receiver
 from demo.scenario import PARTITIONS, TOPIC, MemberPlan

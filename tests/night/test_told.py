@@ -14,7 +14,7 @@ from demo.server_log import Fact
 from demo.told import STALE_AFTER_MS, Danger
 from kardia.instants import to_rfc3339
 from tests.night.compare import INVENTED, MISSED, UNTRUE
-from tests.night.looking import Looking
+from tests.night.table_polls import Looking
 from tests.night.told import (
     FLOODED,
     MINUTE_MAX,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from ingest.admin.samples import Answer, Changes, Entry, ReadSamples, Sample, is_sample, sample_event, sample_line
 from kardia.events import ADMIN_BROKER, DEFAULT_OFFSETS_PARTITIONS, Event, Kind
+from kardia.evidence_levels import GONE_REASON, TAKEN_REASON
 from kardia.observe.members.lives import MAX_ENDED
-from kardia.rungs import GONE_REASON, TAKEN_REASON
 from kardia.tables import Row
 from tests.support.scene import SAME_IN_ANY_SPLIT
 from tests.support.stories import named, standing

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kardia.events import Event, Kind, shard_of
 from kardia.kafka.states import GroupState
 from tests.corpora.test_outages import OUTAGES
-from tests.support.rungs import RUNGS
+from tests.support.evidence_levels import RUNGS
 from tests.support.scene import SAME_IN_ANY_SPLIT
 from tests.support.stories import FIRST_LIGHT, lanes_of, named, standing
 from tests.support.told import START, A, B, C, Told, run, ticks_of

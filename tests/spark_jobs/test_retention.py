@@ -24,7 +24,7 @@ from deltalake.exceptions import CommitFailedError
 from api.settings import ApiSettings
 from api.store import Store
 from bench.crowd import CLUSTER, Crowd, row
-from kardia.keeping import DAY_MS, FOREVER_MS, HOUR_MS, KINDS, SUMMED_AFTER_MS, Keep, KeepError, keep_of
+from kardia.retention_setting import DAY_MS, FOREVER_MS, HOUR_MS, KINDS, SUMMED_AFTER_MS, Keep, KeepError, keep_of
 from kardia.tables import LIVE_TABLES, PROGRESS, TABLES
 from spark_jobs.schemas import to_tables
 from spark_jobs.upkeep import retention

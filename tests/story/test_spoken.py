@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kardia.rungs import Read, questions
+from kardia.evidence_levels import Read, questions
 from kardia.story import explain, spoken
 from tests.story.rows import T, life, material, prediction, rebalance, transition, wait
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.doubts import SURE, Doubt, Doubts
+from kardia.evidence_levels import NEEDS_REQUESTS_REASON
 from kardia.instants import to_rfc3339
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending
@@ -16,7 +17,6 @@ from kardia.observe.deadlines.phases import is_unsynced, longest_ms, sync_deadli
 from kardia.observe.output import epoch_status
 from kardia.observe.output.moving import Targets
 from kardia.observe.state.group import Group, Member
-from kardia.rungs import NEEDS_REQUESTS_REASON
 from kardia.tolerances import GRACE_MS
 
 

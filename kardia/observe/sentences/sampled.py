@@ -16,13 +16,13 @@ from typing import Any
 
 from kardia.doubts import Doubt, Doubts
 from kardia.events import CLOCKS_APART_MS, Event
+from kardia.evidence_levels import GONE_REASON, TAKEN_REASON
 from kardia.kafka.libraries import recognise
 from kardia.kafka.states import GroupState
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
 from kardia.observe.sentences import lines, naming
 from kardia.observe.state.group import NEVER, Group, Member
-from kardia.rungs import GONE_REASON, TAKEN_REASON
 
 
 def on_sample(facts: Facts, event: Event) -> None:

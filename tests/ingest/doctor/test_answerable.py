@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from ingest.doctor import Level, answerable
-from kardia.rungs import Read
+from kardia.evidence_levels import Read
 from tests.ingest.doctor.test_doctor import copied
 
 STORY = "c04_mpi-4.1.2"

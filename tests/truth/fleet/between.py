@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kardia.kafka.states import GroupState
 from tests.truth.fleet.bounds import off_ms
-from tests.truth.fleet.said_states import BETWEEN
+from tests.truth.fleet.claimed_states import BETWEEN
 from tests.truth.fleet.truth import Life, TrueRebalance, Truth
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.stories import named, standing
-from tests.truth.fleet import between, foretold, honesty, ledgers, said_states, ties
+from tests.truth.fleet import between, claimed_states, foretold, honesty, ledgers, ties
 from tests.truth.fleet.bounds import off_ms
 from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.honesty import JUDGED
@@ -74,13 +74,13 @@ def score(run: Run, seen: Seen) -> Score:
     for group_id, truth in run.truths.items():
         until_ms = read_to_ms - END_MARGIN_MS
         of_group = {name: rows.get(group_id, []) for name, rows in tables.items()}
-        doubts = said_states.doubts(of_group["health"])
+        doubts = claimed_states.doubts(of_group["health"])
         # A log that was silent because the machine slept looks like that of a broker that was down.
         silent = run.scenario.restarts or run.scenario.outages or run.scenario.quiet or run.scenario.asleep
         evidence = Evidence(seen.damage, seen.named, doubts, run.scenario.plain, silent, seen.apart_ms)
         _lives(result, truth, stood["members"].get(group_id, []), until_ms, evidence)
         ledgers.compare(result, truth, stood["rebalances"].get(group_id, []), until_ms, evidence)
-        said_states.compare(result, truth, of_group["transitions"], until_ms, seen.damage)
+        claimed_states.compare(result, truth, of_group["transitions"], until_ms, seen.damage)
         between.compare(result, truth, of_group["transitions"], until_ms, seen.apart_ms)
         honesty.compare(result, truth, of_group, until_ms, requests=run.scenario.requests)
         honesty.compare_last(result, truth, {name: rows.get(group_id, []) for name, rows in stood.items()}, until_ms)

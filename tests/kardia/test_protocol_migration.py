@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from kardia.kafka.newer_protocol import Support, support_of
-from kardia.moving import HEARTBEAT_MS, MAX_SIZE, POLICY, SESSION_MS, Classic, Meeting, Weight, meetings
+from kardia.protocol_migration import HEARTBEAT_MS, MAX_SIZE, POLICY, SESSION_MS, Classic, Meeting, Weight, meetings
 
 SETTINGS = {POLICY: "bidirectional", SESSION_MS: "45000", HEARTBEAT_MS: "5000", MAX_SIZE: "100"}
 JAVA = Classic("m-1", "orders", "apache-kafka-java/4.1.2", "", 45_000, 5_000.0, ("range", "cooperative-sticky"))

@@ -1,7 +1,7 @@
 """The fleet on every rung of evidence: what is said of its groups without a request log, scored by the truth.
 
-    python -m tests.truth.fleet.rungs --groups 30 --seed 1      each scenario with its own evidence of server.log and
-                                                                records taken away in turn
+    python -m tests.truth.fleet.evidence_levels --groups 30 --seed 1      each scenario with its own evidence of
+                                                                          server.log and records taken away in turn
     … --markdown docs/reference/truth.md                                  puts the tables between the marks of the page
 
 The same runs are observed from samples of the admin API alone, from `__consumer_offsets` alone, from `server.log`
@@ -126,7 +126,7 @@ def _ends_between(found: Score) -> int:
 
 def main() -> int:
     """Play, take evidence away, score."""
-    parser = argparse.ArgumentParser(prog="python -m tests.truth.fleet.rungs", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.truth.fleet.evidence_levels", description=__doc__)
     parser.add_argument("--groups", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--version", choices=VERSIONS, action="append")
@@ -144,8 +144,8 @@ def main() -> int:
                 sums[rung].add(found, f"rung {rung}, {version}, {scenario.name}, seed {options.seed}")
     versions = " ".join(f"--version {version}" for version in options.version or VERSIONS)
     told = (
-        f"`python -m tests.truth.fleet.rungs --groups {options.groups} --seed {options.seed} {versions}`, classic "
-        f"groups:\n\n{table(classic)}\nGroups that have epochs, or migrate, sampled:\n\n{table(epochs)}"
+        f"`python -m tests.truth.fleet.evidence_levels --groups {options.groups} --seed {options.seed} {versions}`, "
+        f"classic groups:\n\n{table(classic)}\nGroups that have epochs, or migrate, sampled:\n\n{table(epochs)}"
     )
     sys.stdout.write(f"{told}\n")
     if options.markdown:

@@ -1,7 +1,8 @@
-"""How much evidence there is of a group, as a number, and which questions it answers. Pure.
+"""How much evidence there is of a group, as a level from a closed list, and which questions it answers. Pure.
 
-A rung names what is read of the broker that leads the group; a higher one sharpens what a lower one says, and takes
-nothing of it back (`tests/corpora/test_rungs.py`). What a question needs is said where it cannot be answered.
+A level (`rung` in the code and in answers) names what is read of the broker that leads the group; a higher one sharpens
+what a lower one says, and takes nothing of it back (`tests/corpora/test_evidence_levels.py`). What a question needs is
+said where it cannot be answered.
 """
 
 from __future__ import annotations

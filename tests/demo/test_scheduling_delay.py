@@ -1,4 +1,4 @@
-"""`demo.pace` measures a delay that the test makes, and the demo reports what it measured."""
+"""`demo.scheduling_delay` measures a delay that the test makes, and the demo reports what it measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.console import Console
 
 from demo import report, server_log
 from demo.evidence import WITHIN_MS
-from demo.pace import AROUND_MS, Pace
+from demo.scheduling_delay import AROUND_MS, Pace
 from demo.show import _conclude
 from demo.verdict import Verdict, judge
 from supervise import process
@@ -27,7 +27,7 @@ def _looking(log: Path) -> psutil.Process:
 
     def found() -> psutil.Process | None:
         for child in psutil.Process().children():
-            if "demo.pace" in child.cmdline() and "launch" not in " ".join(child.cmdline()):
+            if "demo.scheduling_delay" in child.cmdline() and "launch" not in " ".join(child.cmdline()):
                 return child
         return None
 

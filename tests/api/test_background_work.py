@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from api.resting import BURST_S, REST_S, RestingList, Turns, resting
+from api.background_work import BURST_S, REST_S, RestingList, Turns, resting
 
 
 def test_everything_comes_through_in_order() -> None:

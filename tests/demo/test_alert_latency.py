@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Producer
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from demo import legs
+from demo import alert_latency
+from demo.alert_latency import ReadMark
 from demo.broker import Broker
-from demo.legs import ReadMark
 from ingest.wire.batches import encode_batch
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, shard_of
 
@@ -32,11 +32,11 @@ def test_a_batch_was_committed_when_its_line_in_deltas_log_was_written(tmp_path:
             commit_properties=CommitProperties(app_transactions=[Transaction("job", batch_id)]),
         )
     DeltaTable(table).optimize.compact()  # a commit of no batch
-    found = legs.commits(table)
+    found = alert_latency.commits(table)
     assert list(found) == [3, 4]
     # The clock of files may be some milliseconds behind the other one.
     assert before_ms - 100 <= found[3] <= found[4] <= _now_ms()
-    assert legs.commits(tmp_path / "none") == {}
+    assert alert_latency.commits(tmp_path / "none") == {}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_it_was_published_with_the_first_word_that_the_log_was_read_so_far(
     lane = lane_of(shard_of("g"), DEFAULT_LANES)
     read: dict[int, list[ReadMark]] = {number: [ReadMark(1, 1e9)] for number in range(DEFAULT_LANES)}
     read[lane] = [ReadMark(1_000, 100.0), ReadMark(1_100, 200.6), ReadMark(1_200, 300.0), ReadMark(1_300, 300.0)]
-    assert legs.published_at_ms(read, "g", evidence_at_ms) == expected
+    assert alert_latency.published_at_ms(read, "g", evidence_at_ms) == expected
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_the_topic_tells_how_far_the_log_was_read_and_when(kafka: Broker) -> Non
     put(1, 1_000, encode_batch([beat]))
     put(2, 1_000, encode_batch([tick("request", 70.0)]))
     assert producer.flush(60) == 0
-    assert legs.read_marks(kafka.bootstrap, "legs", 1_500) == {0: [ReadMark(2_000, 60.5)], 1: [], 2: []}
-    assert legs.read_marks(kafka.bootstrap, "legs", 9_000) == {0: [], 1: [], 2: []}
-    everything = legs.read_marks(kafka.bootstrap, "legs", 0)
+    assert alert_latency.read_marks(kafka.bootstrap, "legs", 1_500) == {0: [ReadMark(2_000, 60.5)], 1: [], 2: []}
+    assert alert_latency.read_marks(kafka.bootstrap, "legs", 9_000) == {0: [], 1: [], 2: []}
+    everything = alert_latency.read_marks(kafka.bootstrap, "legs", 0)
     assert everything == {0: [ReadMark(1_000, 50.0), ReadMark(2_000, 60.5)], 1: [], 2: [ReadMark(1_000, 70.0)]}

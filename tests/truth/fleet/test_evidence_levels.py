@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.support.stories import named, standing
+from tests.truth.fleet.evidence_levels import ASKERS, SAMPLED, broken, on_all_rungs, table
 from tests.truth.fleet.report import INVENTED
 from tests.truth.fleet.run import play
-from tests.truth.fleet.rungs import ASKERS, SAMPLED, broken, on_all_rungs, table
 from tests.truth.fleet.scenarios import SCENARIOS
 from tests.truth.fleet.seen import Seen, observe
 

@@ -46,7 +46,7 @@ class Pace:
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "demo.pace", str(self._each_ms)]
+        command = [sys.executable, "-m", "demo.scheduling_delay", str(self._each_ms)]
         self._process = process.spawn(command, log=self._log, environ=process.environ(), commanded=True)
         return self
 

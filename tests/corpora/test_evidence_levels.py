@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpora.rungs_page import BEGIN, END, part
+from tests.corpora.evidence_levels_page import BEGIN, END, part
 from tests.corpora.test_outages import OF_THREE, OUTAGES
-from tests.support.rungs import RUNGS, Score, classic, contradictions, rows_of, score, scored
+from tests.support.evidence_levels import RUNGS, Score, classic, contradictions, rows_of, score, scored
 from tests.support.stories import OLD_STORIES, SAMPLED_STORIES, STARVED_STORIES, STORIES, Story, lanes_of, observe
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,7 +115,9 @@ def test_no_rung_without_requests_claims_what_takes_them() -> None:
 
 def test_the_page_says_what_is_found() -> None:
     page = (ROOT / "docs" / "reference" / "truth.md").read_text(encoding="utf-8")
-    assert f"{BEGIN}\n{part()}{END}" in page, "python -m tests.corpora.rungs_page --markdown docs/reference/truth.md"
+    assert f"{BEGIN}\n{part()}{END}" in page, (
+        "python -m tests.corpora.evidence_levels_page --markdown docs/reference/truth.md"
+    )
 
 
 def test_a_score_tells_wrong_from_unknown() -> None:

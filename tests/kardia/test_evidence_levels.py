@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from kardia.rungs import RUNGS, Read, questions
+from kardia.evidence_levels import RUNGS, Read, questions
 
 ALL = [
     Read(*given)  # type: ignore[arg-type]  # six of its seven

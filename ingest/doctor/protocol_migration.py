@@ -2,7 +2,7 @@
 
 Reads the end of a log, as `logs` does, and takes from it who is a member of which group: JoinGroup says library,
 timeouts and assignors, Heartbeat how often it comes. A member whose JoinGroup lies before that is known by less, and
-the findings say so. What each thing means is decided in `kardia.moving`.
+the findings say so. What each thing means is decided in `kardia.protocol_migration`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ingest.doctor import Finding, Level
 from ingest.doctor.logs import sample_of
 from kardia.events import Event, Kind
 from kardia.kafka.states import ErrorCode
-from kardia.moving import Classic, Weight, meetings
+from kardia.protocol_migration import Classic, Weight, meetings
 from kardia.story import words
 
 GROUPS_MAX, MEMBERS_MAX = 50, 1_000

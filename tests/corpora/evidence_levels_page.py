@@ -1,6 +1,6 @@
 """What each rung of evidence finds in the stories.
 
-    python -m tests.corpora.rungs_page --markdown docs/reference/truth.md
+    python -m tests.corpora.evidence_levels_page --markdown docs/reference/truth.md
 
 Counts the same things as `test_rungs` and writes them between two marks of a page; they do not depend on the machine.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.corpora.samples_recording import EVERY_S
 from tests.corpora.test_outages import OF_THREE, OUTAGES
-from tests.support.rungs import NAMES, Count, Score, score
+from tests.support.evidence_levels import NAMES, Count, Score, score
 from tests.support.stories import OLD_STORIES, SAMPLED_STORIES, STORIES
 
 BEGIN, END = "<!-- begin: rungs of evidence -->", "<!-- end: rungs of evidence -->"
