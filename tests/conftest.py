@@ -36,7 +36,7 @@ MISSING = " is not on the path"
 TOO_SLOW = 4
 """A file that took so many times `SLOW_S` is not slow because something else ran beside it."""
 
-pytest_plugins = ["tests.support.draws"]
+pytest_plugins = ["tests.support.draws", "tests.support.invariants"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

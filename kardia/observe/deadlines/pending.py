@@ -69,6 +69,7 @@ def blocked(group: Group, current: Rebalance) -> list[Waited]:
     over += [
         NeverUsed(member_id, one.client_id, one.handed_out_at_ms, joined_at_ms)
         for member_id, one in group.pending.items()
+        if member_id not in (current.listed or ())  # it has joined, and the line of its answer is still to come
     ]
     if began < 0 or current.members_before <= 0 or current.generation_before == 0:
         return []
