@@ -18,8 +18,13 @@ _COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touc
 _SOURCE = ("end", "tick_end")
 
 
-def with_names(snapshot: dict[str, Any]) -> dict[str, Any]:
-    """26 to 27: what is kept of streams and of sources has names."""
+def to_27(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """26 to 27: streams and sources have names, ends and causes have doubts."""
+    return _with_doubts(_with_names(snapshot))
+
+
+def _with_names(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of streams and of sources has names."""
     streams = {}
     for name, (*values, untold) in snapshot["streams"].items():
         kept = dict(zip((*_STREAM, *_COUNTS), (*values, *untold), strict=True))
@@ -37,8 +42,8 @@ _DOUBTS: dict[str, Doubts] = {
 """How sure a release was that did not say why -> a doubt that leaves it worth as much."""
 
 
-def with_doubts(snapshot: dict[str, Any]) -> dict[str, Any]:
-    """27 to 28: what is in doubt about an end or a cause stands where it stood how sure that was."""
+def _with_doubts(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """What is in doubt about an end or a cause stands where it stood how sure that was."""
     groups = msgspec.msgpack.decode(snapshot["groups"])
     for group in groups:
         _each(group, 20, _ended)

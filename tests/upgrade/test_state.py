@@ -160,11 +160,16 @@ def test_there_is_an_open_rebalance_of_each_protocol() -> None:
     assert found >= {"classic", "consumer", "share", "streams"}
 
 
+RENAMED = {"certainty": "doubts"}
+"""Field of state 26 -> what it is called since the step to 27."""
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_fields_that_are_kept_by_position_stay_where_they_are(release: str) -> None:
-    """One that has come since stands behind them, with a default. Where a step of `state_codec.STEPS` moves fields, it
-    does so here as well."""
-    before = msgspec.json.decode((KEPT / release / "fields.json").read_bytes(), type=dict[str, list[str]])
+    """One that has come since stands behind them, with a default. Where a step of `state_codec.STEPS` gives a field
+    another meaning, and with it a name, it does so here as well."""
+    kept = msgspec.json.decode((KEPT / release / "fields.json").read_bytes(), type=dict[str, list[str]])
+    before = {name: [RENAMED.get(field, field) for field in fields] for name, fields in kept.items()}
     now = by_position()
     assert {name: now.get(name, [])[: len(fields)] for name, fields in before.items()} == before
 
