@@ -532,10 +532,10 @@ class Observer(Intake):
         self.rows["health"].append(rows.health_row(cluster, group_at, member, known_at_ms, doubts, how, reasons, polls))
 
     def _as_of(self, broker: str, since: float, clock: float, alive_to: float) -> Doubts:
-        """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A
-        request that renews a session may be answered, and so logged, only when its record is written, or when a broker
-        that stands still goes on. A broker that may have been started again may load its groups still: heartbeats are
-        answered meanwhile, and renew nothing; who was not heard since has a session from that load."""
+        """What is in doubt about any deadline at `clock`, of a session that runs since then, by what the broker logged
+        last. A request that renews a session may be answered, and so logged, only when its record is written, or when a
+        broker that stands still goes on. A broker that may have been started again may load its groups still:
+        heartbeats are answered meanwhile, and renew nothing; who was not heard since has a session from that load."""
         may_load = any(begin < clock <= end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
         if may_load or self.may_have_restarted(broker, since, clock):
             return Doubt.RESTART_UNJUDGED

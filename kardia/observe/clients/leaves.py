@@ -23,7 +23,7 @@ ADMIN_REASON = "member was removed by an admin"
 
 
 class Verdict(NamedTuple):
-    """`end_cause` of `members` and how sure it is."""
+    """`end_cause` of `members`, and what is in doubt about it."""
 
     cause: str
     doubts: Doubts

@@ -230,8 +230,9 @@ class Facts:
     def ran_out(
         self, group: Group, member: Member, session_renewed_at_ms: float, latest: float
     ) -> tuple[float, Doubts]:
-        """When a session ended that ran from an instant and is known to be over at `latest`, and how sure that is. A
-        deadline in a silence of the whole log was met by a broker that was down, stood still, or had nothing to log."""
+        """When a session ended that ran from an instant and is known to be over at `latest`, and what is in doubt about
+        that. A deadline in a silence of the whole log was met by a broker that was down, stood still, or had nothing to
+        log."""
         deadline = session_renewed_at_ms + member.session_ms
         over_at = fired_from(group, self.over_from(group, member, session_renewed_at_ms))
         for begin, end in self.silences.get(group.broker, ()):
@@ -543,7 +544,7 @@ class Facts:
     def close_prediction(
         self, group: Group, member: Member, kind: str, outcome: str, at: float, at_most: Doubts = SURE
     ) -> None:
-        """Score a prediction and forget it. `at_most`: how sure it is what decided it."""
+        """Score a prediction and forget it. `at_most`: what is in doubt about what decided it."""
         self.emit_prediction(group, member, kind, outcome, at, at_most)
         setattr(member, f"{kind}_prediction_at_ms", NEVER)
         setattr(member, f"{kind}_prediction_deadline_at_ms", NEVER)

@@ -235,8 +235,8 @@ def _words_of(line: BeginLine, trigger: str) -> str:
 
 
 def _doubts_by_line(chosen: Cause) -> Doubts:
-    """How sure a cause is that the coordinator's line names. Why somebody left is told by the client, from version 5 of
-    LeaveGroup on, and not by the line."""
+    """What is in doubt about a cause that the coordinator's line names. Why somebody left is told by the client, from
+    version 5 of LeaveGroup on, and not by the line."""
     return SURE if chosen.trigger not in BY_LEAVE or chosen.doubts == SURE else Doubt.REASON_CONCLUDED
 
 
@@ -258,7 +258,7 @@ def _named(group: Group, candidates: list[Cause], line: BeginLine) -> Cause | No
 
 
 def _why_it_left(group: Group, member_id: str) -> tuple[str, Doubts]:
-    """Trigger of a rebalance that a LeaveGroup began, as far as the request told, and how sure that is."""
+    """Trigger of a rebalance that a LeaveGroup began, as far as the request told, and what is in doubt about it."""
     over = group.ended.get(member_id)
     if over is None or over.cause not in LEAVE_CAUSES:
         return "member_left", Doubt.REASON_CONCLUDED

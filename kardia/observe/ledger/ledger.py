@@ -105,7 +105,8 @@ def emit(facts: Facts, group: Group, current: Rebalance) -> None:
 
 
 def _doubts(group: Group, current: Rebalance) -> Doubts:
-    """How sure the cause is: of several that did the same within the width of a stamp, who came first is not known."""
+    """What is in doubt about the cause: of several that did the same within the width of a stamp, who came first is not
+    known."""
     cause = current.cause
     if cause is None:
         return Doubt.NOT_SEEN

@@ -75,7 +75,8 @@ def _score(facts: Facts, group: Group, over: Ended) -> None:
 
 
 def _at_most(over: Ended) -> Doubts:
-    """How sure an outcome is at most: as sure as the end, of which it may be unknown why, and sure that it was one."""
+    """What is in doubt about an outcome: what is about the end, of which it may be unknown why, and sure that it was
+    one."""
     return SURE if certainty_of(over.doubts) == "unknown" else over.doubts
 
 

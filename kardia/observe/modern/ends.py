@@ -77,9 +77,9 @@ def was_over(group: Group, member: Member, at: float) -> bool:
 
 
 def seat_doubts(group: Group, old: Member, at: float) -> Doubts:
-    """How sure it is that a static member was one still when another one came in its place at an instant, by requests
-    alone: not if it had left for a while, or never came back, and one of its timers may have been over by then, nor
-    if it was not heard since a gap or a load."""
+    """What is in doubt about a static member having been one still when another one came in its place at an instant, by
+    requests alone: not if it had left for a while, or never came back, and one of its timers may have been over by
+    then, nor if it was not heard since a gap or a load."""
     if group.modern is not None and group.modern.by_records:
         return SURE
     due = timers(group, old)
@@ -108,7 +108,7 @@ def why_at(facts: Facts, group: Group, member: Member, at: float) -> tuple[str, 
 
 
 def _begin_of(facts: Facts, group: Group, member: Member, due: Due) -> Doubts:
-    """How sure it is when a timer began: a load begins sessions anew, a gap may hide a later renewal."""
+    """What is in doubt about when a timer began: a load begins sessions anew, a gap may hide a later renewal."""
     if due.cause != "session_expired":
         return SURE
     if 0 <= member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen:

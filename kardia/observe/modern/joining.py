@@ -150,8 +150,8 @@ def _came_before(
 
 
 def _doubt_order(facts: Facts, group: Group, last: Bump, event: Event, member: Member) -> Doubts:
-    """How sure it is which of two that joined was the first: within an instant the epochs of their answers show it,
-    where each has its own. If they do not, what the other one began is said to be as unsure."""
+    """What is in doubt about which of two that joined was the first: within an instant the epochs of their answers show
+    it, where each has its own. If they do not, what the other one began is said to be as unsure."""
     has_its_own = evidence.has_targets_at_once(facts) and not _is_delayed(event)
     if has_its_own or abs(last.cause.at - member.joined_at_ms) > STAMP_MS:
         return SURE
@@ -206,15 +206,16 @@ def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> Non
 
 
 def doubts_of_replaced(group: Group, member: Member) -> Doubts:
-    """How sure it is that whoever a new member has replaced was one until then, if it has replaced anybody."""
+    """What is in doubt about whoever a new member has replaced having been one until then, if it has replaced
+    anybody."""
     before = group.last_in_seat(member.instance_id) if member.instance_id else None
     return before.doubts if before is not None and before.cause == "static_replaced" else SURE
 
 
 def doubts_of_stay(facts: Facts, group: Group, member: Member, answered: int, at: float) -> Doubts:
-    """How sure it is that a member which asks for everything again was one until then: where nothing says how long a
-    session is, or since a gap, it may have ended unseen. An end would have made an epoch, which an answer shows where
-    it has no older target."""
+    """What is in doubt about a member that asks for everything again having been one until then: where nothing says how
+    long a session is, or since a gap, it may have ended unseen. An end would have made an epoch, which an answer shows
+    where it has no older target."""
     own = groups.own_of(member)
     lost = member.unknown_since_at_ms >= 0
     silent = lost or own.away_since_at_ms >= 0 or ends.may_have_run_out(group, member, at)

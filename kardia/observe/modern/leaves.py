@@ -19,7 +19,7 @@ from kardia.observe.state.group import Group, Member
 from kardia.tolerances import CALLED_BEFORE_MS, LEAVE_DELAY_MS, RECONNECTED_WITHIN_MS
 
 Why = tuple[str, Doubts]
-"""End cause, and how sure it is."""
+"""End cause, and what is in doubt about it."""
 
 
 def why_left(facts: Facts, group: Group, member: Member | None, event: Event) -> Why:

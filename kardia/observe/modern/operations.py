@@ -212,7 +212,8 @@ class _Operation:
         return any(one.member_id in asked for one in own)
 
     def _first_doubts(self) -> Doubts:
-        """How sure the instant of a first operation is: records alone do not show how long before them it began."""
+        """What is in doubt about the instant of a first operation: records alone do not show how long before them it
+        began."""
         shown = self._stamps or self._facts.reads_requests(self._group.broker, self._at)
         return SURE if shown else Doubt.SEEN_LATER
 

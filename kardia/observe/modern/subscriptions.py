@@ -35,8 +35,8 @@ def changes(modern: ModernGroup, own: ModernMember, event: Event) -> bool:
 def count(
     facts: Facts, group: Group, modern: ModernGroup, member: Member, event: Event, answered: int, stayed: Doubts
 ) -> None:
-    """The change is an epoch: one that was shown already, or one more. `stayed`: how sure it is that its member had not
-    ended unseen, and joins anew with these topics."""
+    """The change is an epoch: one that was shown already, or one more. `stayed`: what is in doubt about its member not
+    having ended unseen, and joins anew with these topics."""
     if not _is_one(facts, group, member, event, answered):
         return
     at, by = took_effect(event, facts.coordinator)

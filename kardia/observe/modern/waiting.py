@@ -40,7 +40,7 @@ def is_needed(group: Group, kind: str, member_id: str) -> bool:
 
 
 def doubts_about(group: Group, member: Member) -> Doubts:
-    """How sure anything is about a member of a group in which requests wait, or records whose operation may have more
+    """What is in doubt about a member of a group in which requests wait, or records whose operation may have more
     of them: its own, one that takes its place, or one by which it leaves, may have made it another one."""
     if any(event.member_id == member.member_id for event in group.operation):
         return Doubt.RECORDS_AWAITED

@@ -246,9 +246,9 @@ def _is_stored_without(group: Group, over: Ended) -> bool:
 
 
 def by_silence(facts: Facts, group: Group, at: float) -> Doubts:
-    """How sure an end at `at` is that only silence shows: where there are several brokers, another one may have led the
-    group by then, and its sessions run from a load that nobody has seen. A broker that wrote nothing from soon after
-    `at` on may have died before a late timer fired."""
+    """What is in doubt about an end at `at` that only silence shows: where there are several brokers, another one may
+    have led the group by then, and its sessions run from a load that nobody has seen. A broker that wrote nothing from
+    soon after `at` on may have died before a late timer fired."""
     longest_ms = max((member.session_ms for member in group.members.values()), default=0)
     since = at - longest_ms
     if facts.may_have_restarted(group.broker, since, at):

@@ -265,8 +265,8 @@ def note_answer(group: Group, event: Event) -> None:
 
 
 def doubts_of_answer(event: Event) -> Doubts:
-    """How sure it is by an answer of a new coordinator that the group is Stable: while it loads it answers heartbeats
-    the same, and others are answered so in a rebalance as well, which may have begun since the load."""
+    """What is in doubt about the group being Stable, by an answer of a new coordinator: while it loads it answers
+    heartbeats the same, and others are answered so in a rebalance as well, which may have begun since the load."""
     return Doubt.SEEN_LATER if event.kind == Kind.SYNC and event.error_code == ErrorCode.NONE else Doubt.LOAD_UNSEEN
 
 

@@ -26,7 +26,8 @@ from kardia.tolerances import LATE_MS, TWO_STAMPS_MS
 
 def becomes_empty(facts: Facts, group: Group, at: float, by: float | None = None, at_most: Doubts = SURE) -> None:
     """No member is left: the join phase completes at once, with one more generation. `by`: the latest that this can
-    have been, NEVER where nothing says so; None: as the ends of the last members say. `at_most`: how sure at best."""
+    have been, NEVER where nothing says so; None: as the ends of the last members say. `at_most`: in doubt
+    in any case."""
     current = group.rebalance
     if current is None:
         begin(facts, group, Cause(at, "unknown", doubts=Doubt.NOT_SEEN), NEVER, -1)

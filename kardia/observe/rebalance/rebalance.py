@@ -425,7 +425,7 @@ def _tell_phases(facts: Facts, group: Group, current: Rebalance, joins: dict[str
 
 
 def _came_as(join: Join) -> tuple[str, Doubts]:
-    """How somebody who had not been held before became a member, and how sure that is."""
+    """How somebody who had not been held before became a member, and what is in doubt about that."""
     if join.replaces:
         return "static_replaced", SURE
     return ("first seen", Doubt.THERE_BEFORE) if join.first_seen else ("member_joined", SURE)

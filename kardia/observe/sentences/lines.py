@@ -264,7 +264,7 @@ def _on_empty(facts: Facts, group: Group, event: Event, at: float) -> None:
 def become_empty(
     facts: Facts, group: Group, current: Rebalance, generation: int, at: float, doubts: Doubts = SURE
 ) -> None:
-    """The join phase of a rebalance ends with nobody left. `doubts`: how sure the instant is."""
+    """The join phase of a rebalance ends with nobody left. `doubts`: about the instant."""
     naming.end_others(facts, group, (), at)
     current.joined_at_ms = current.assigned_at_ms = at
     current.generation_after, current.leader, current.size = generation, "", 0

@@ -77,7 +77,7 @@ def take_entry(
     doubts: Doubts = Doubt.SEEN_LATER,
 ) -> Member | None:
     """A member that a record names, with its time-outs and its address. It was one at some time from `since` on.
-    `doubts`: how sure it is of one that was not known."""
+    `doubts`: about one that was not known."""
     member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment = entry
     is_new = member_id not in group.members
     member = name(facts, group, member_id, at, why, doubts, since)

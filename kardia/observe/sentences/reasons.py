@@ -68,7 +68,7 @@ class Named(NamedTuple):
 
 
 class LeaveCause(NamedTuple):
-    """`end_cause` of `members`, how sure it is, and the client's own words."""
+    """`end_cause` of `members`, what is in doubt about it, and the client's own words."""
 
     cause: str
     doubts: Doubts

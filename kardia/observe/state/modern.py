@@ -25,9 +25,9 @@ SESSION_DOUBTS: dict[str, Doubts] = {
     "logged": Doubt.SESSION_LEARNED,
     "shared": Doubt.SESSION_GUESSED,
 }
-"""What says how long a session is -> how sure that is. The configuration, as it was given or as the cluster was asked;
-an eviction of the group; the settings that its broker logged when it started, which a setting of the group's own
-overrides; an eviction of another group of its partition of `__consumer_offsets`."""
+"""What says how long a session is -> what is in doubt about that. The configuration, as it was given or as the cluster
+was asked; an eviction of the group; the settings that its broker logged when it started, which a setting of the group's
+own overrides; an eviction of another group of its partition of `__consumer_offsets`."""
 
 NO_PROOF = frozenset({"", "shared"})
 """Where no more than that says it silence shows that a member is in danger, and never that it is gone."""
@@ -176,7 +176,7 @@ class ModernGroup(Compact):
 
     @property
     def session_doubts(self) -> Doubts:
-        """How sure it is at most how long a session is."""
+        """What is in doubt about how long a session is."""
         return SESSION_DOUBTS.get(self.session_from, Doubt.SESSION_GUESSED)
 
     def may_hold_back(self, own: ModernMember, heard_at_ms: float) -> bool:
