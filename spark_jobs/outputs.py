@@ -18,7 +18,7 @@ OUTPUT_DDL = "lane int, table string, blob binary"
 """Columns of the stateful operator's output."""
 
 FILES_FORGOTTEN = "files_forgotten"
-"""Name of the count of files whose positions a lane has forgotten (`kardia.observe.intake.intake.MAX_SOURCES`)."""
+"""Name of the count of files whose positions a lane has forgotten (`kardia.observe.intake.each_once.MAX_SOURCES`)."""
 
 LANES_READ = "lanes_read"
 """Name of the count of lanes that were read back from the store, because their worker did not hold them."""

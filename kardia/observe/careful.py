@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.observe.facts import forgetting
+from kardia.observe.intake.each_once import Source
 from kardia.observe.intake.held import Held
-from kardia.observe.intake.intake import Source
 from kardia.observe.observer import Observer
 from kardia.observe.state.group import Group
 from kardia.observe.state.settings import ObserverSettings

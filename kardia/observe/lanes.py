@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from kardia.events import ALL_SHARDS, Event, Kind, broker_of, lane_of
 from kardia.instants import to_rfc3339
 from kardia.lag import lanes as lag_lanes
-from kardia.observe.intake.intake import COUNTS, Stream
+from kardia.observe.intake.each_once import COUNTS, Stream
 from kardia.observe.observer import Observer
 from kardia.observe.state.entries import Elected, Silence
 from kardia.observe.state.group import NEVER

@@ -16,20 +16,20 @@ from typing import Any, Self
 
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event, Kind
-from kardia.observe import keeping
+from kardia.observe import snapshot
 from kardia.observe.clients import application
-from kardia.observe.deadlines import deadlines
+from kardia.observe.coordinator_change import new_coordinator
+from kardia.observe.deadlines import member_deadlines
 from kardia.observe.evidence import offsets, restarts, unlogged
 from kardia.observe.facts import busy, forgetting
-from kardia.observe.facts.facts import BESIDE_LOGS, OFFSETS_BROKER, Facts, Timer
+from kardia.observe.facts.groups_of_lane import BESIDE_LOGS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.folding import quiet, usual
+from kardia.observe.intake.each_once import REMEMBERED_MS, Intake
 from kardia.observe.intake.instants import effect_at
-from kardia.observe.intake.intake import REMEMBERED_MS, Intake
 from kardia.observe.modern import classics, heartbeats, operations, sessions, waiting
-from kardia.observe.moves import moves
 from kardia.observe.output import rows, status
 from kardia.observe.rebalance import watches
-from kardia.observe.requests import joins, requests
+from kardia.observe.requests import joins, member_requests
 from kardia.observe.sentences import dispatch
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.settings import ObserverSettings
@@ -75,14 +75,14 @@ the last one before something does: two archives may be a year apart."""
 
 HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.JOIN: joins.on_join,
-    Kind.SYNC: requests.on_sync,
-    Kind.HEARTBEAT: requests.on_heartbeat,
-    Kind.LEAVE: requests.on_leave,
-    Kind.COMMIT: requests.on_commit,
-    Kind.TXN_COMMIT: requests.on_txn_commit,
-    Kind.FETCH: requests.on_fetch,
-    Kind.TELEMETRY: requests.on_telemetry,
-    Kind.DELETE_GROUPS: requests.on_delete_groups,
+    Kind.SYNC: member_requests.on_sync,
+    Kind.HEARTBEAT: member_requests.on_heartbeat,
+    Kind.LEAVE: member_requests.on_leave,
+    Kind.COMMIT: member_requests.on_commit,
+    Kind.TXN_COMMIT: member_requests.on_txn_commit,
+    Kind.FETCH: member_requests.on_fetch,
+    Kind.TELEMETRY: member_requests.on_telemetry,
+    Kind.DELETE_GROUPS: member_requests.on_delete_groups,
     Kind.MODERN_HEARTBEAT: heartbeats.on_heartbeat,
     Kind.GROUP_RECORD: dispatch.on_group_record,
     Kind.OFFSET_RECORD: offsets.on_offset_record,
@@ -288,7 +288,7 @@ class Observer(Intake):
         group = self.groups.get(event.group_id)
         if handler is None:
             self.not_modelled += 1
-        elif event.kind in _OF_MEMBERS and moves.is_from_before(self, event):
+        elif event.kind in _OF_MEMBERS and new_coordinator.is_from_before(self, event):
             self.late += at >= self._now.get(self.broker, NEVER)  # else it is counted already
             return
         elif group is not None and operations.is_over(group, event):
@@ -327,7 +327,7 @@ class Observer(Intake):
             if group is not None and (at <= self.records_to or event.error_code):
                 self._release(group, at)
             return False
-        group = moves.group_of(self, event)
+        group = new_coordinator.group_of(self, event)
         sessions.renew_at_once(self, group, event)
         group.deferred.append(event)
         self.awaiting.add(group.group_id)
@@ -362,7 +362,7 @@ class Observer(Intake):
         self.broker, current = group.broker, group.rebalance
         for event in events:
             if event.kind == Kind.LEAVE and current is not None and not current.settled:
-                requests.on_leave_before(self, group, current, event)
+                member_requests.on_leave_before(self, group, current, event)
         for event in events:
             at = effect_at(event)
             self.known = max(self.known, event.logged_at_ms, at + self.settings.hold_ms)
@@ -448,7 +448,7 @@ class Observer(Intake):
                 continue
             if kind == "member" and due > alive_to + GRACE_MS:
                 member = group.members.get(key)
-                if member is not None and member.timer_at_ms == due and deadlines.session_over(member, due):
+                if member is not None and member.timer_at_ms == due and member_deadlines.session_over(member, due):
                     self._waiting.append((broker, timer))
                     continue
             self.known = due + self.settings.hold_ms
@@ -588,13 +588,13 @@ class Observer(Intake):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything held, as plain values: lists, dictionaries, strings, numbers."""
-        return keeping.snapshot(self) | {"now": self._now, "awaiting": sorted(self.awaiting)}
+        return snapshot.snapshot(self) | {"now": self._now, "awaiting": sorted(self.awaiting)}
 
     @classmethod
     def restore(cls, settings: ObserverSettings, lane: int, state: dict[str, Any]) -> Self:
         """An observer that goes on where the snapshot was taken."""
         observer = cls(settings, lane)
-        keeping.restore(observer, state)
+        snapshot.restore(observer, state)
         observer._now = state["now"]
         observer.awaiting = set(state["awaiting"])
         return observer

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kardia.observe.evidence import records
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.modern import conversions, operations, removed, silence
-from kardia.observe.rebalance import rebalance
+from kardia.observe.rebalance import begin_and_settle
 from kardia.observe.state.group import Group
 from kardia.observe.timers import expiry, timeouts
 from kardia.tolerances import GRACE_MS
@@ -43,7 +43,7 @@ def _on_member(facts: Facts, group: Group, member_id: str, due: float) -> None:
 def _on_settled(facts: Facts, group: Group, _: str, __: float) -> None:
     current = group.rebalance
     if current is not None and not current.settled and current.joined_at_ms >= 0:
-        rebalance.settle(facts, group, current)
+        begin_and_settle.settle(facts, group, current)
 
 
 def _on_silent(facts: Facts, group: Group, _: str, due: float) -> None:

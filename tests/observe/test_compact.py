@@ -11,7 +11,7 @@ import pytest
 
 from kardia.kafka.states import GroupState, MemberState, ModernState
 from kardia.observe import Observer, ObserverSettings
-from kardia.observe.keeping import KEPT
+from kardia.observe.snapshot import KEPT
 from kardia.observe.state.group import Group, Member
 from tests.support.restored import restored
 from tests.support.stories import lanes_of, read_live

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings, observer
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.folding import quiet
 from kardia.observe.folding.folded import Quiet, apply_one
 from kardia.observe.state.group import Group

@@ -10,7 +10,7 @@ import pytest
 from kardia.events import Event, Kind, shard_of
 from kardia.observe import Observer, ObserverSettings
 from kardia.observe.facts import forgetting
-from kardia.observe.intake import intake
+from kardia.observe.intake import each_once
 from kardia.tables import LIVE_TABLES, Row
 from tests.support.scene import JAVA_CONNECTION, START, Scene
 from tests.support.stories import named
@@ -132,7 +132,7 @@ def test_forgetting_is_part_of_the_order_of_events(steps: int) -> None:
     assert again(steps=steps) == again(steps=1)
 
 
-@pytest.mark.parametrize("count", [intake.MAX_SOURCES - 1, intake.MAX_SOURCES, intake.MAX_SOURCES + 1])
+@pytest.mark.parametrize("count", [each_once.MAX_SOURCES - 1, each_once.MAX_SOURCES, each_once.MAX_SOURCES + 1])
 def test_the_files_of_a_log_have_a_bound(count: int) -> None:
     observer, forgotten = Observer(SETTINGS), 0
     shard = shard_of("g")
@@ -154,6 +154,6 @@ def test_the_files_of_a_log_have_a_bound(count: int) -> None:
             ]
         )
         forgotten += observer.files_forgotten
-    assert len(observer.sources) == min(count, intake.MAX_SOURCES)
+    assert len(observer.sources) == min(count, each_once.MAX_SOURCES)
     assert forgotten == count - len(observer.sources)
     assert f"10.0.0.1:9092/request/{count - 1:06}" in observer.sources

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.observe.output.moving import MOVING_MAX
+from kardia.observe.output.in_motion import MOVING_MAX
 from tests.support.modern_scene import TOPIC, UNRELEASED, UNREVOKED, ModernScene, both, health, pair
 from tests.support.scene import Known
 

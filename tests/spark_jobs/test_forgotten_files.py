@@ -10,7 +10,7 @@ import pytest
 from ingest.wire.batches import FORMAT, encode_batch
 from kardia.events import Event, Kind, shard_of
 from kardia.observe import ObserverSettings
-from kardia.observe.intake.intake import MAX_SOURCES
+from kardia.observe.intake.each_once import MAX_SOURCES
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.metrics import Metrics

@@ -10,7 +10,7 @@ from typing import Any
 
 from kardia.events import ALL_SHARDS, Event, Kind, broker_of, shard_of
 from kardia.observe import Observer, ObserverSettings
-from kardia.observe.facts.facts import OFFSETS_BROKER
+from kardia.observe.facts.groups_of_lane import OFFSETS_BROKER
 from kardia.tables import Row
 from tests.support.stories import named, standing
 

@@ -33,7 +33,7 @@ from ingest.wire.batches import batches
 from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.kafka.states import GroupState
 from kardia.observe import ObserverSettings
-from kardia.observe.keeping import KEPT as KEPT_BY_OBSERVER
+from kardia.observe.snapshot import KEPT as KEPT_BY_OBSERVER
 from kardia.observe.state.group import Group
 from spark_jobs.checkpoint import journal, state_codec
 from spark_jobs.checkpoint.journal import InMemory, Mark

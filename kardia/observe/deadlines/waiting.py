@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kardia.kafka.states import GroupState
-from kardia.observe.deadlines.deadlines import may_be_waiting
+from kardia.observe.deadlines.member_deadlines import may_be_waiting
 from kardia.observe.deadlines.phases import longest_ms, sync_deadline
 from kardia.observe.state.group import NEVER, Group, Member
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kardia.doubts import SURE, Doubts, certainty_of, stands
 from kardia.events import Event
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.output import rows
 from kardia.observe.state.group import NEVER, Group
 from kardia.tolerances import LATE_MS, TWO_STAMPS_MS

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kardia.events import Event, Kind
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 
 
 def on_offset_record(facts: Facts, event: Event, _: float) -> None:

@@ -14,13 +14,13 @@ from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.libraries import recognise
 from kardia.kafka.states import GroupState
+from kardia.observe.coordinator_change import loads, new_coordinator
 from kardia.observe.deadlines import phases
-from kardia.observe.evidence import disagreements, gone
-from kardia.observe.facts.facts import Facts
+from kardia.observe.evidence import disagreements, unknown_to_coordinator
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger import causes, costs
 from kardia.observe.members import lives
-from kardia.observe.moves import loads, moves
-from kardia.observe.rebalance import emptied, generations, rebalance
+from kardia.observe.rebalance import begin_and_settle, emptied, generations
 from kardia.observe.state.entries import BeginLine, SaidEnd, Stored
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.tables import LEAVE_CAUSES
@@ -34,7 +34,7 @@ next, which began in the same moment."""
 def on_group_record(facts: Facts, event: Event, at: float) -> None:
     """GroupMetadata: learn members of a group not seen yet, confirm what is held, notice an empty group."""
     detail = event.detail or {}
-    group = moves.group_of(facts, event)
+    group = new_coordinator.group_of(facts, event)
     if detail.get("tombstone"):
         on_deleted(facts, group, at)
         return
@@ -148,14 +148,14 @@ def conclude_empty(facts: Facts, group: Group, generation: int) -> None:
         member, why = group.members[end.member_id], end.cause
         since_load = why == "session_expired" and 0 <= member.session_renewed_at_ms <= group.unsure_to
         if since_load or begun_anew:
-            rebalance.end_member(facts, group, member, at, why, "", Doubt.LOAD_UNSEEN, at)
+            begin_and_settle.end_member(facts, group, member, at, why, "", Doubt.LOAD_UNSEEN, at)
         elif 0 <= end.at_ms <= at + tolerance:
             doubts: Doubts = Doubt.TIMERS_TIED if end.tied else SURE if why == "session_expired" else Doubt.SILENCE
-            rebalance.end_member(facts, group, member, min(end.at_ms, at), why, "", doubts, at)
+            begin_and_settle.end_member(facts, group, member, min(end.at_ms, at), why, "", doubts, at)
             if end.tied:
                 lives.rival(group, end.member_id)
         else:
-            rebalance.end_member(facts, group, member, at, "unknown", "", Doubt.NOT_SEEN)
+            begin_and_settle.end_member(facts, group, member, at, "unknown", "", Doubt.NOT_SEEN)
     if group.state != GroupState.EMPTY:
         emptied.becomes_empty(facts, group, at, at)
     group.generation = generation
@@ -167,7 +167,7 @@ def _end_as_said(facts: Facts, group: Group, at: float) -> None:
         member = group.members.get(member_id)
         if member is not None and said.cause and abs(said.at_ms - at) <= LATE_MS:
             del group.said.ends[member_id]
-            rebalance.end_member(facts, group, member, said.at_ms, said.cause, "", said.doubts)
+            begin_and_settle.end_member(facts, group, member, said.at_ms, said.cause, "", said.doubts)
 
 
 def on_deleted(facts: Facts, group: Group, at: float, by: float | None = None) -> None:
@@ -175,7 +175,7 @@ def on_deleted(facts: Facts, group: Group, at: float, by: float | None = None) -
     members comes first."""
     if group.empty_in >= 0:
         conclude_empty(facts, group, group.empty_in)
-    gone.on_deleted(facts, group, at, by)
+    unknown_to_coordinator.on_deleted(facts, group, at, by)
 
 
 def _confirm_last(facts: Facts, group: Group, at: float) -> None:
@@ -198,12 +198,14 @@ def on_coordinator_line(facts: Facts, event: Event, at: float) -> None:
         return
     group = facts.groups.get(event.group_id)
     if group is None and what == "preparing_rebalance":
-        group = moves.group_of(facts, event)  # its first JoinGroups wait, and are logged when they are answered
+        group = new_coordinator.group_of(
+            facts, event
+        )  # its first JoinGroups wait, and are logged when they are answered
     if group is None:
         return
     if what == "group_loaded":
         _on_group_loaded(facts, group, event, at)
-    elif moves.is_overtaken(facts, group):
+    elif new_coordinator.is_overtaken(facts, group):
         if what == "member_failed":
             disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id), event, at)
     elif what == "member_failed":
@@ -246,7 +248,7 @@ def _on_partition_loaded(facts: Facts, event: Event, at: float) -> None:
     for group in list(facts.groups.values()):
         if group.shard == event.shard and not group.load_told_at_ms >= at - LOADS_WITHIN_MS:
             group.begin_lines = [line for line in group.begin_lines if line.began_at_ms > at]  # a load undoes the rest
-            moves.on_load_line(facts, group, at)
+            new_coordinator.on_load_line(facts, group, at)
 
 
 def _on_group_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -254,7 +256,7 @@ def _on_group_loaded(facts: Facts, group: Group, event: Event, at: float) -> Non
     group.load_told_at_ms = at
     if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _count(event) == 0):
         loads.note_empty(group)  # what ended before was stored, and stays
-    moves.on_load_line(facts, group, at, _count(event))
+    new_coordinator.on_load_line(facts, group, at, _count(event))
 
 
 def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -287,7 +289,7 @@ def _on_unsynced(facts: Facts, group: Group, named: list[str], at: float) -> Non
         return
     unsynced = phases.unsynced(group)
     for member in [one for one in unsynced if one.member_id in named]:
-        rebalance.end_member(facts, group, member, at, "sync_timeout", "", SURE)
+        begin_and_settle.end_member(facts, group, member, at, "sync_timeout", "", SURE)
 
 
 def _on_failed(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -300,7 +302,7 @@ def _on_failed(facts: Facts, group: Group, event: Event, at: float) -> None:
             # The end of a join phase renews every session: it failed before that, in the same ms, and began nothing.
             lives.end(facts, group, member, at, "session_expired", "", SURE)
         else:
-            rebalance.end_member(facts, group, member, at, "session_expired", "", SURE)
+            begin_and_settle.end_member(facts, group, member, at, "session_expired", "", SURE)
         if member_id in group.ended:
             group.ended[member_id].told = True
         return
@@ -311,7 +313,7 @@ def _on_failed(facts: Facts, group: Group, event: Event, at: float) -> None:
     if over.cause in LEAVE_CAUSES and over.ended_at_ms < group.loaded_at_ms <= at:
         # It left in a rebalance that was not stored when the coordinator changed, whose begin was not read.
         loads.bring_back(facts, group, over, group.loaded_at_ms)
-        rebalance.end_member(facts, group, over.member, at, "session_expired", "", SURE)
+        begin_and_settle.end_member(facts, group, over.member, at, "session_expired", "", SURE)
         group.ended[member_id].told = True
         return
     # That another process was seen in its seat does not end a member for good: the coordinator may take it back.
@@ -331,7 +333,7 @@ def _on_not_joined(facts: Facts, group: Group, event: Event, at: float) -> None:
         elif over is not None and over.cause in _BY_A_TIMER and over.doubts != SURE:
             over.told = True
             lives.correct(facts, group, over, at, end.cause, SURE)
-            rebalance.note_removed(facts, group, over.member, at)
+            begin_and_settle.note_removed(facts, group, over.member, at)
 
 
 _BY_A_TIMER = ("session_expired", "rebalance_timeout", "unknown")

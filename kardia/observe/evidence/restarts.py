@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState
-from kardia.observe.facts.facts import Facts
+from kardia.observe.coordinator_change import new_coordinator
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import habits
-from kardia.observe.moves import moves
 from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.timers import expiry
@@ -114,7 +114,7 @@ def restarted(facts: Facts, broker: str, begin: float, end: float) -> None:
         silences.append(Silence(begin, end))
     for group in list(facts.groups.values()):
         if group.broker == broker:
-            moves.begun_anew(facts, group, begin, end)
+            new_coordinator.begun_anew(facts, group, begin, end)
 
 
 def _sender(facts: Facts, event: Event) -> tuple[Group | None, Member | None]:

@@ -9,7 +9,7 @@ last line lies well before it, does not show what happens.
 from __future__ import annotations
 
 from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.group import NEVER
 from kardia.observe.timers.expiry import on_gap
 from kardia.tolerances import LINE_WITHIN_MS, LOG_OFF_MS

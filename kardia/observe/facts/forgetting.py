@@ -9,7 +9,7 @@ without members have a bound as well, because every name costs a client one requ
 from __future__ import annotations
 
 from kardia.kafka.states import GroupState
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.group import Group
 
 DELETED_MS = 2 * 1_800_000.0

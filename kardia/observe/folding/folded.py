@@ -10,9 +10,9 @@ from operator import itemgetter
 from kardia.events import Event
 from kardia.kafka.libraries import LIBRARIES
 from kardia.observe.deadlines.handling import heard_late
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import habits, polls
-from kardia.observe.requests.requests import renew
+from kardia.observe.requests.member_requests import renew
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.stretches import ARRIVED, BYTES, DECIDED, HANDLED, START, WIDTH, Stretch
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
-from kardia.observe.deadlines import deadlines
-from kardia.observe.facts.facts import Facts
+from kardia.observe.deadlines import member_deadlines
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.folding.folded import Due, Quiet, apply_one
 from kardia.observe.members.identity import says_library
-from kardia.observe.requests.requests import CLASSIC
+from kardia.observe.requests.member_requests import CLASSIC
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.stretches import ARRIVED, DECIDED, WIDTH, Stretch
 from kardia.tolerances import GRACE_MS
@@ -210,7 +210,7 @@ class _Batch:
                 for stretch in quiet.fetches:
                     times += stretch.column(ARRIVED)
             times.sort()
-            unseen = deadlines.polls_unseen(member)  # then nothing is foretold before it is seen to poll again
+            unseen = member_deadlines.polls_unseen(member)  # then nothing is foretold before it is seen to poll again
             since = member.last_poll_at_ms if not unseen else times[0] if times else NEVER
             if since >= 0 and _longest(since, times) >= settings.prediction_share * member.rebalance_ms:
                 return False

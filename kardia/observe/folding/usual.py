@@ -12,9 +12,9 @@ from __future__ import annotations
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.kafka.states import GroupState
-from kardia.observe.deadlines import deadlines
+from kardia.observe.deadlines import member_deadlines
 from kardia.observe.deadlines.handling import heard_late, is_late
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import habits, polls
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.tolerances import ABSENT_MS, STAMP_MS
@@ -71,7 +71,7 @@ def _at_rest(facts: Facts, group: Group) -> bool:
     current = group.rebalance
     return (
         group.modern is None
-        and group.broker == facts.broker != ""  # another one: `moves`
+        and group.broker == facts.broker != ""  # another one: `coordinator_change`
         and (current is None or current.settled)  # else `watches.in_burst`
         and not group.operation
         and not group.deferred
@@ -105,7 +105,7 @@ def _renew(facts: Facts, group: Group, member: Member, at: float) -> None:
     member.session_renewed_at_ms = at
     member.heard_at_ms = member.unknown_since_at_ms = NEVER
     member.overdue = False
-    if deadlines.by_habit(facts.settings, member):
+    if member_deadlines.by_habit(facts.settings, member):
         facts.watch(group, member)
 
 

@@ -14,9 +14,9 @@ from kardia.doubts import SURE, Doubt, Doubts, stands
 from kardia.observe.deadlines.late import begun_by, earlier
 from kardia.observe.deadlines.missing import could_begin
 from kardia.observe.deadlines.phases import due_between, in_no_order
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger.dropped import Dropped
-from kardia.observe.ledger.ledger import withdraw
+from kardia.observe.ledger.rebalance_row import withdraw
 from kardia.observe.state.entries import BeginLine
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Rebalance
 from kardia.tables import LEAVE_CAUSES

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.observe.deadlines.late import near
 from kardia.observe.deadlines.missing import Missing
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
 from kardia.tolerances import AT_ONCE_MS, LATE_MS, TWO_STAMPS_MS
 

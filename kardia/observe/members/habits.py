@@ -6,7 +6,7 @@ them would seem to send seldom, and the next stop would look like a time in whic
 
 from __future__ import annotations
 
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.group import Member
 
 ON_TIME = 1.5

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kardia.doubts import SURE, Doubt
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise, recognise_by_versions, recognise_modern
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.group import Group, Member
 
 

@@ -11,7 +11,7 @@ from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.clients import leaves
 from kardia.observe.clients.leaves import Verdict
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.group import Group, Member
 
 

@@ -9,7 +9,7 @@ from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
 from kardia.observe.deadlines import late
 from kardia.observe.facts import forgetting
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import who_broke
 from kardia.observe.output import rows
 from kardia.observe.output.status import GroupAt

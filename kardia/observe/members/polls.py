@@ -17,7 +17,7 @@ from math import inf
 from kardia.events import Event
 from kardia.kafka.libraries import AUTO_COMMIT_EARLY_MS, AUTO_COMMIT_LATE_MS, LIBRARIES
 from kardia.observe.clients.application import polled_since
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.tolerances import LEAVE_DELAY_MS, TELEMETRY_ERROR_MS
 

@@ -15,7 +15,7 @@ from kardia import slowness
 from kardia.doubts import SURE, certainty_of, stands
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.facts.last_heard import FallingSilent, ended, last_heard
 from kardia.observe.state.group import NEVER, Ended, Group, Member
 from kardia.tolerances import IN_TIME_MS, SHORTEST_MS, STOPPED_WITHIN_MS

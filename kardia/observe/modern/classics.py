@@ -11,14 +11,14 @@ from __future__ import annotations
 from kardia.doubts import SURE, Doubt
 from kardia.events import Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode
+from kardia.observe.coordinator_change import new_coordinator
 from kardia.observe.deadlines.handling import took_effect
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import leaving, lives, polls, who_broke
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import conversions, ends, epochs, evidence, groups, removed, sessions, silence
-from kardia.observe.moves import moves
-from kardia.observe.requests import joins, last_seat, refusals
-from kardia.observe.requests.requests import renew
+from kardia.observe.requests import joins, last_consumer_seat, refusals
+from kardia.observe.requests.member_requests import renew
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 
 NONE, IN_PROGRESS = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -26,11 +26,11 @@ NONE, IN_PROGRESS = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
 
 def on_request(facts: Facts, event: Event, at: float) -> None:
     """A request of the classic protocol to a group that has epochs."""
-    group = moves.group_of(facts, event)
+    group = new_coordinator.group_of(facts, event)
     if _is_of_before(group, event):
         return
     if event.error_code in COORDINATOR_MOVED:
-        moves.moved(facts, group, event, at)
+        new_coordinator.moved(facts, group, event, at)
     elif event.kind == Kind.JOIN:
         _on_join(facts, group, event, at)
     elif event.kind == Kind.LEAVE:
@@ -86,7 +86,7 @@ def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
         conversions.downgrade_by_join(facts, group, event)
         joins.on_join(facts, event, at)
         return
-    if last_seat.rebalances_at_once(event):
+    if last_consumer_seat.rebalances_at_once(event):
         conversions.downgrade_by_seat(facts, group, event, str(detail.get("assigned_member_id", "")))
         return
     handled_at_ms, by = took_effect(event, facts.coordinator)

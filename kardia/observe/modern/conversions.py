@@ -15,16 +15,16 @@ from msgspec.structs import replace
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.states import GroupState, MemberState
-from kardia.observe.deadlines import deadlines, phases
+from kardia.observe.deadlines import member_deadlines, phases
 from kardia.observe.evidence import records
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger import causes
-from kardia.observe.ledger.ledger import emit
+from kardia.observe.ledger.rebalance_row import emit
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import ends, epochs, groups
 from kardia.observe.modern.leaves import Why
-from kardia.observe.rebalance import emptied, rebalance
-from kardia.observe.requests import last_seat, refusals
+from kardia.observe.rebalance import begin_and_settle, emptied
+from kardia.observe.requests import last_consumer_seat, refusals
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import ModernMember
@@ -65,9 +65,9 @@ def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) 
     its end would be an epoch."""
     over = [one for one in group.members.values() if 0 <= one.deadline < at - STAMP_MS]
     # Asked before an end changes the state; what has begun since a deadline does not hide who was silent up to it.
-    silent = [one for one in over if deadlines.surely_silent(group, one) or _was_silent_before(group, one)]
+    silent = [one for one in over if member_deadlines.surely_silent(group, one) or _was_silent_before(group, one)]
     for member in sorted(silent, key=lambda one: (one.deadline, one.member_id)):
-        rebalance.end_member(
+        begin_and_settle.end_member(
             facts, group, member, member.deadline_from, "session_expired", "", Doubt.BY_ELIMINATION, at
         )
     upgrade(facts, group, at, Doubt.SEEN_LATER, by)
@@ -78,7 +78,7 @@ def _was_silent_before(group: Group, member: Member) -> bool:
     Stable group when it should have been heard."""
     current = group.rebalance
     began_at = current.cause.at if current is not None and current.cause is not None else NEVER
-    return member.deadline < began_at - STAMP_MS and deadlines.silent_among_others(group, member)
+    return member.deadline < began_at - STAMP_MS and member_deadlines.silent_among_others(group, member)
 
 
 def is_another(group: Group, protocol: str, answered: int) -> bool:
@@ -101,11 +101,11 @@ def empty_before(facts: Facts, group: Group, at: float) -> None:
             doubts |= Doubt.RENEWAL_UNSURE
         if member.session_renewed_at_ms <= group.unsure_to:
             doubts |= Doubt.LOAD_UNSEEN
-        rebalance.end_member(facts, group, member, end.at_ms, end.cause, "", doubts, at, with_others=True)
+        begin_and_settle.end_member(facts, group, member, end.at_ms, end.cause, "", doubts, at, with_others=True)
         last_at = max(last_at, end.at_ms)
     for member in list(group.members.values()):
         since = min(max(member.last_heard_at_ms, member.joined_at_ms), at)
-        rebalance.end_member(facts, group, member, since, "unknown", "", Doubt.NOT_SEEN, at, with_others=True)
+        begin_and_settle.end_member(facts, group, member, since, "unknown", "", Doubt.NOT_SEEN, at, with_others=True)
         last_at = max(last_at, since)
     group.pending.clear()
     if group.state != GroupState.EMPTY:
@@ -125,7 +125,7 @@ def upgrade_again(facts: Facts, group: Group, event: Event, at: float, by: float
         return
     why = replace(why, doubts=why.doubts | Doubt.BY_ELIMINATION)
     _become_classic(facts, group, why.at, Doubt.BY_ELIMINATION, why.by)
-    rebalance.begin(facts, group, why, NEVER, members_before)
+    begin_and_settle.begin(facts, group, why, NEVER, members_before)
     began = group.rebalance
     upgrade(facts, group, at, Doubt.BY_ELIMINATION, by)
     group.said.unfinished = began
@@ -208,7 +208,7 @@ def downgrade(
             seat = ends.remove(facts, group, member, at, "static_replaced", "", SURE, until, told=True)
             if by is None or by.group_instance_id != member.instance_id or by.error_code != 0:
                 doubts_after = Doubt.MAY_WAIT_UNSEEN  # whether it rebalances the next answers show
-            elif last_seat.rebalances_at_once(by):
+            elif last_consumer_seat.rebalances_at_once(by):
                 why = seat
             entry = heirs[member.instance_id]
             records.take_entry(facts, group, entry, int(detail.get("generation", -1)), at)
@@ -231,7 +231,7 @@ def downgrade(
     # Where server.log is read without requests, its own sentence tells of the rebalance; no timer runs then.
     told_by_lines = bool(group.broker) and not facts.reads_requests(group.broker, at)
     if why is not None and group.members and not told_by_lines:
-        rebalance.begin(facts, group, why, NEVER, members_before)
+        begin_and_settle.begin(facts, group, why, NEVER, members_before)
 
 
 def downgrade_empty(facts: Facts, group: Group, event: Event) -> None:
@@ -266,7 +266,7 @@ def downgrade_by_seat(facts: Facts, group: Group, event: Event, member_id: str) 
     facts.emit_transition(group, at, member_id, "Absent", "Member", "static_replaced", SURE)
     facts.emit_member(group, member, at, SURE)
     facts.watch(group, member)
-    rebalance.begin(facts, group, why, NEVER, members_before)
+    begin_and_settle.begin(facts, group, why, NEVER, members_before)
 
 
 def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
@@ -317,7 +317,7 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
         facts, group, at, Doubt.BY_ELIMINATION, last.by if last is not None and at == last.ended_at_ms else None
     )
     if group.members and not at_once:
-        rebalance.begin(facts, group, why, told_at, members_before)
+        begin_and_settle.begin(facts, group, why, told_at, members_before)
 
 
 def _takes_a_classic_seat(group: Group, event: Event, last: Ended | None) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import lives, owners
 from kardia.observe.modern import epochs, groups, session_length
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member

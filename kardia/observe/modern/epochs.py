@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.kafka.states import ModernState
 from kardia.observe.deadlines.phases import in_no_order
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import owners
-from kardia.observe.modern import groups, unasked
+from kardia.observe.modern import changed_topics, groups
 from kardia.observe.output.epoch_rows import epoch_row
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import Bump, ModernGroup, ModernMember, Reached
@@ -237,7 +237,7 @@ def doubts_of(group: Group, bump: Bump) -> Doubts:
 def _tell(facts: Facts, group: Group, bump: Bump, *, over: bool = False, withdrawn: bool = False) -> None:
     bump.row_known = facts.known_at_ms(group, bump.row_known)
     bump.target_told = bump.computed_at_ms >= 0
-    cause = unasked.cause_of(facts, group, bump)
+    cause = changed_topics.cause_of(facts, group, bump)
     doubts = doubts_of(group, bump) if cause is bump.cause else Doubt.BY_ELIMINATION
     facts.rows["rebalances"].append(
         epoch_row(

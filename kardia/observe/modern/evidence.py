@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of, stands
 from kardia.kafka.releases import version_of
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.modern import ends, epochs, groups
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import Bump, Partitions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kardia.doubts import SURE, Doubts
 from kardia.kafka.states import MemberState
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.modern import session_length
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember

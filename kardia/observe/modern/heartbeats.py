@@ -20,8 +20,9 @@ from kardia.kafka.states import (
     MemberState,
     ModernState,
 )
+from kardia.observe.coordinator_change import new_coordinator
 from kardia.observe.deadlines.handling import took_effect
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import owners, who_broke
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import (
@@ -38,7 +39,6 @@ from kardia.observe.modern import (
     silence,
     subscriptions,
 )
-from kardia.observe.moves import moves
 from kardia.observe.rebalance import emptied
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
@@ -66,7 +66,7 @@ def on_heartbeat(facts: Facts, event: Event, at: float) -> None:
     """A heartbeat of one of the newer protocols, or its refusal."""
     detail = event.detail or {}
     protocol, epoch = str(detail.get("protocol", "")), int(detail.get("member_epoch", 0))
-    group = moves.group_of(facts, event)
+    group = new_coordinator.group_of(facts, event)
     if event.error_code != ErrorCode.NONE:
         _refused(facts, group, event, at)
     elif not event.member_id or protocol not in PROTOCOLS_WITH_EPOCHS:
@@ -85,9 +85,9 @@ def on_heartbeat(facts: Facts, event: Event, at: float) -> None:
 def _refused(facts: Facts, group: Group, event: Event, at: float) -> None:
     error = event.error_code
     if error in COORDINATOR_MOVED:
-        if moves.was_served(event):
+        if new_coordinator.was_served(event):
             _not_stored(facts, group, event)
-        moves.moved(facts, group, event, at)
+        new_coordinator.moved(facts, group, event, at)
     elif group.modern is None:
         _tell_upgrade_refused(facts, group, event)
     elif error == ErrorCode.UNKNOWN_MEMBER_ID:

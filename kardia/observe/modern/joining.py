@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.observe.deadlines.handling import took_effect
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import lives
 from kardia.observe.modern import ends, epochs, evidence, groups, session_length
 from kardia.observe.state.group import NEVER, Cause, Group, Member

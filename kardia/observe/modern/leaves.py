@@ -12,7 +12,7 @@ from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.observe.clients import leaves
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import leaving
 from kardia.observe.modern import groups
 from kardia.observe.state.group import Group, Member

@@ -15,9 +15,10 @@ from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState
+from kardia.observe.coordinator_change import new_coordinator
 from kardia.observe.deadlines.handling import took_effect
-from kardia.observe.evidence import gone, records
-from kardia.observe.facts.facts import Facts
+from kardia.observe.evidence import records, unknown_to_coordinator
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import owners
 from kardia.observe.modern import conversions, ends, epochs, groups, leaves, removed, session_length, sessions, silence
 from kardia.observe.modern.record_types import (
@@ -31,8 +32,7 @@ from kardia.observe.modern.record_types import (
     is_tombstone,
     type_of,
 )
-from kardia.observe.moves import moves
-from kardia.observe.requests.requests import renew
+from kardia.observe.requests.member_requests import renew
 from kardia.observe.state.entries import Kept
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
@@ -54,13 +54,13 @@ MAX_RECORDS = 50_000
 def on_record(facts: Facts, event: Event, at: float) -> None:
     """A record of a group of the newer protocols: gather it."""
     if event.group_id and (event.detail or {}).get("protocol") in PROTOCOLS_WITH_EPOCHS:
-        _gather(facts, moves.group_of(facts, event), event, at)
+        _gather(facts, new_coordinator.group_of(facts, event), event, at)
 
 
 def on_group_record(facts: Facts, event: Event, at: float) -> None:
     """A GroupMetadata record: that of a classic group, unless it may be one of a group that changes its protocol."""
     if may_convert(facts, event):
-        _gather(facts, moves.group_of(facts, event), event, at)
+        _gather(facts, new_coordinator.group_of(facts, event), event, at)
     else:
         records.on_group_record(facts, event, at)
 
@@ -239,7 +239,7 @@ class _Operation:
         if classic and not others:
             for event in classic:
                 if is_tombstone(event) and not facts.reads_requests(group.broker, at):
-                    gone.on_tombstone(facts, group, at)
+                    unknown_to_coordinator.on_tombstone(facts, group, at)
                 else:
                     records.on_group_record(facts, event, at)
             return
@@ -262,7 +262,7 @@ class _Operation:
             seated = self._seated(others)
             unlisted = self._unlisted(others) - seated.keys()
             for member_id in unlisted:
-                gone.on_gone(facts, group, member_id, at)
+                unknown_to_coordinator.on_gone(facts, group, member_id, at)
             conversions.upgrade(facts, group, self._began, self._first_doubts(), self._began_by)
             self._converts = self._upgraded = True
             self._gone |= seated

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kardia.doubts import Doubt, Doubts
 from kardia.kafka.states import ModernState
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.modern import ends, epochs, session_length
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.tolerances import AT_ONCE_MS, BUSY_MS, EARLY_MS, LEAVE_SHOWN_WITHIN_MS, REMOVED_AFTER_MS

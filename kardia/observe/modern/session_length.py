@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from kardia.doubts import Doubt, Doubts
 from kardia.events import ALL_SHARDS, Event
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.group import NEVER, Ended, Group, Member
 from kardia.observe.state.modern import ModernGroup
 from kardia.tolerances import AT_ONCE_MS, BUSY_MS, LATE_MS, SECOND_MS, TIMERS_NEAR_MS

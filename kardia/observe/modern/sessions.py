@@ -16,9 +16,9 @@ from typing import Any
 from kardia.events import Event, Kind
 from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode
 from kardia.observe.deadlines.handling import is_late, was_slow
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.modern import groups, session_length
-from kardia.observe.requests.requests import renew
+from kardia.observe.requests.member_requests import renew
 from kardia.observe.state.group import Group, Member
 
 _RENEWS = {

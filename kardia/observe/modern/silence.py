@@ -9,10 +9,10 @@ waiting where it cannot be seen.
 from __future__ import annotations
 
 from kardia.doubts import Doubt, Doubts
-from kardia.observe.deadlines import deadlines
-from kardia.observe.facts.facts import Facts
+from kardia.observe.coordinator_change import loads
+from kardia.observe.deadlines import member_deadlines
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.modern import ends, groups
-from kardia.observe.moves import loads
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.tolerances import GRACE_MS, STAMP_MS
 
@@ -29,7 +29,7 @@ def on_member_timer(facts: Facts, group: Group, member: Member, now: float) -> N
     deadline = member.deadline
     known = group.is_session_known(member)
     if deadline >= 0 and not member.overdue:
-        if deadlines.session_over(member, now):
+        if member_deadlines.session_over(member, now):
             shown_at = facts.silence_shown_at(group.broker, member, now)
             if now < shown_at + GRACE_MS:
                 facts.watch(group, member, not_before=shown_at + GRACE_MS)
@@ -37,16 +37,16 @@ def on_member_timer(facts: Facts, group: Group, member: Member, now: float) -> N
             _on_session_over(facts, group, member, deadline, known)
             if member.member_id not in group.members:
                 return
-        elif member.session_prediction_at_ms < 0 and now >= deadlines.predict_session_at(facts.settings, member):
+        elif member.session_prediction_at_ms < 0 and now >= member_deadlines.predict_session_at(facts.settings, member):
             member.session_prediction_at_ms = now
             member.session_prediction_deadline_at_ms = NEVER if member.is_session_assumed else deadline
-            if now < deadlines.imminent_at(facts.settings, member):
+            if now < member_deadlines.imminent_at(facts.settings, member):
                 facts.emit_prediction(group, member, "session", "open", NEVER)
-        imminent = now >= deadlines.imminent_at(facts.settings, member)
+        imminent = now >= member_deadlines.imminent_at(facts.settings, member)
         if member.session_prediction_at_ms >= 0 and not member.imminent and imminent:
             member.imminent = True
             facts.emit_prediction(group, member, "session", "open", NEVER)
-    poll_at = deadlines.predict_poll_at(facts.settings, member)
+    poll_at = member_deadlines.predict_poll_at(facts.settings, member)
     if 0 <= poll_at <= now:
         member.poll_prediction_at_ms = now
         member.poll_prediction_deadline_at_ms = member.last_poll_at_ms + member.rebalance_ms

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event
 from kardia.observe.deadlines.handling import took_effect
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.modern import ends, epochs, evidence, groups
 from kardia.observe.state.group import Cause, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember

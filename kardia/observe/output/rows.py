@@ -11,9 +11,9 @@ from kardia.doubts import Doubts, certainty_of, names_of
 from kardia.kafka.assignors import COOPERATIVE
 from kardia.kafka.libraries import LIBRARIES
 from kardia.observe.clients.application import UNKNOWN
-from kardia.observe.deadlines.deadlines import polls_unseen
+from kardia.observe.deadlines.member_deadlines import polls_unseen
 from kardia.observe.deadlines.waiting import awaited
-from kardia.observe.output.moving import assigned, moving
+from kardia.observe.output.in_motion import assigned, moving
 from kardia.observe.output.status import GroupAt
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member, Rebalance
 from kardia.tables import Row

@@ -15,7 +15,7 @@ from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.phases import is_unsynced, longest_ms, sync_deadline
 from kardia.observe.output import epoch_status
-from kardia.observe.output.moving import Targets
+from kardia.observe.output.in_motion import Targets
 from kardia.observe.state.group import Group, Member
 from kardia.tolerances import GRACE_MS
 

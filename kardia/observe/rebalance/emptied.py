@@ -11,15 +11,15 @@ from operator import or_
 
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.kafka.states import GroupState
+from kardia.observe.coordinator_change import loads
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.phases import all_ends, delayed_to
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger import causes
 from kardia.observe.ledger.costs import forget_assignment
-from kardia.observe.ledger.ledger import emit, follows_from
+from kardia.observe.ledger.rebalance_row import emit, follows_from
 from kardia.observe.members import lives, who_broke
-from kardia.observe.moves import loads
-from kardia.observe.rebalance.rebalance import begin, end_member
+from kardia.observe.rebalance.begin_and_settle import begin, end_member
 from kardia.observe.state.group import NEVER, Cause, Group, Rebalance
 from kardia.tolerances import LATE_MS, TWO_STAMPS_MS
 

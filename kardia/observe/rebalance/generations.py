@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from kardia.doubts import Doubt
 from kardia.kafka.states import GroupState
+from kardia.observe.coordinator_change import loads
 from kardia.observe.deadlines.phases import sync_deadline
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger.causes import choose
-from kardia.observe.ledger.ledger import drop, emit, pass_over, remember
+from kardia.observe.ledger.rebalance_row import drop, emit, pass_over, remember
 from kardia.observe.members import lives
-from kardia.observe.moves import loads
+from kardia.observe.rebalance.begin_and_settle import settle
 from kardia.observe.rebalance.emptied import become_empty_before, become_empty_unseen, left_alone, ran_out
-from kardia.observe.rebalance.rebalance import settle
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Group, Rebalance
 

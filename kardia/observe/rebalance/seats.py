@@ -8,7 +8,7 @@ Source: `GroupCoordinator.doJoinGroup`, case CompletingRebalance of a known stat
 from __future__ import annotations
 
 from kardia.doubts import SURE, Doubt, Doubts
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import lives
 from kardia.observe.state.group import Group, Join, Rebalance
 from kardia.tolerances import TWO_STAMPS_MS

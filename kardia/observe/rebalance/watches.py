@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines.phases import is_deserted, longest_ms, longest_unseen_ms, sync_deadline
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
 from kardia.tolerances import GRACE_MS
 

@@ -13,15 +13,15 @@ from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
 from kardia.kafka.releases import version_of
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
+from kardia.observe.coordinator_change import loads, new_coordinator
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.handling import told_between, took_effect
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import lives, polls
 from kardia.observe.members.identity import identify
-from kardia.observe.moves import loads, moves
-from kardia.observe.rebalance import generations, rebalance, signs
-from kardia.observe.requests import dismissed, last_seat, not_stored, refusals
-from kardia.observe.requests.requests import CLASSIC, NONE, heard_steady, notice, on_refused
+from kardia.observe.rebalance import begin_and_settle, generations, seen_under_way
+from kardia.observe.requests import last_consumer_seat, not_stored, refusals, sent_back
+from kardia.observe.requests.member_requests import CLASSIC, NONE, heard_steady, notice, on_refused
 from kardia.observe.state.entries import HandedOut
 from kardia.observe.state.group import NEVER, Ended, Group, Join, Member, Rebalance
 from kardia.observe.timers import timeouts
@@ -30,17 +30,17 @@ from kardia.tolerances import AT_ONCE_MS, GRACE_MS, LATE_MS, TWO_STAMPS_MS
 
 def on_join(facts: Facts, event: Event, at: float) -> None:
     """JoinGroup, seen when it is answered; it took effect when it was handled, maybe long before."""
-    group = moves.group_of(facts, event)
+    group = new_coordinator.group_of(facts, event)
     if event.error_code == ErrorCode.MEMBER_ID_REQUIRED:
         _note_handed_out(facts, group, event, at)
     elif not_stored.is_told(facts, event) and (event.group_instance_id or event.member_id):
         not_stored.on_join(facts, group, event, at)
     elif event.error_code in COORDINATOR_MOVED:
-        moves.moved(facts, group, event, at)
+        new_coordinator.moved(facts, group, event, at)
     elif event.error_code == NONE:
         _let_in(facts, group, event, at)
     elif event.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
-        dismissed.on_join(facts, group, event, at)
+        sent_back.on_join(facts, group, event, at)
     else:
         refusals.on_join(facts, group, event, at)
         if event.member_id:
@@ -71,7 +71,7 @@ def _let_in(facts: Facts, group: Group, event: Event, at: float) -> None:
         heard_steady(facts, group, event, event.handled_at_ms, Doubt.LOAD_UNSEEN)
     is_over = group.state in (GroupState.EMPTY, GroupState.DEAD)
     if generation < group.generation and not is_over:
-        if not last_seat.begin(facts, group, event):
+        if not last_consumer_seat.begin(facts, group, event):
             facts.late += 1
             _doubt_begin(group, event)
         return
@@ -187,7 +187,7 @@ def take_join(facts: Facts, group: Group, open_rebalance: Rebalance, event: Even
         doubts: Doubts = SURE if surely else Doubt.RENEWAL_UNSURE
         taken_at, by = took_effect(event, facts.coordinator, waited=True)
         taken_at = max(taken_at, old.joined_at_ms)
-        rebalance.end_member(facts, group, old, taken_at, "static_replaced", "", doubts, by)
+        begin_and_settle.end_member(facts, group, old, taken_at, "static_replaced", "", doubts, by)
     if member.instance_id:
         group.instances[member.instance_id] = member_id
     open_rebalance.joins.append(
@@ -217,7 +217,7 @@ def take_join(facts: Facts, group: Group, open_rebalance: Rebalance, event: Even
     polls.on_request(facts, group, member, "join", event.arrived_at_ms)
     facts.watch(group, member)
     if open_rebalance.settled:
-        rebalance.settle(facts, group, open_rebalance)
+        begin_and_settle.settle(facts, group, open_rebalance)
     elif not is_new and before != (member.session_ms, member.rebalance_ms):
         facts.emit_member(group, member, open_rebalance.joined_at_ms, SURE)
 
@@ -244,7 +244,7 @@ def _known_in_burst(
     if member_id in group.members or over is None or not event.member_id:
         return group.members.get(member_id)
     # An id is never handed out twice, and an evicted one is answered 25.
-    rebalance.note_left_after(facts, open_rebalance, over)
+    begin_and_settle.note_left_after(facts, open_rebalance, over)
     return lives.reinstate(facts, group, over, open_rebalance.joined_at_ms)
 
 
@@ -419,7 +419,7 @@ def take_replacement(facts: Facts, group: Group, event: Event, member_id: str) -
         _correct_the_seated(facts, group, event.group_instance_id, taken_at)
     elif old.member_id != member_id:
         member.session_ms = old.session_ms
-        signs.note_never_synced(facts, group, old)
+        seen_under_way.note_never_synced(facts, group, old)
         loads.note_replaced(group, old.member_id, member_id)
         if old.member_id in group.held:
             group.held[member_id] = group.held.pop(old.member_id)
@@ -435,7 +435,7 @@ def take_replacement(facts: Facts, group: Group, event: Event, member_id: str) -
         group.said.ends.pop(old.member_id, None)
         if said is not None:
             taken_at, by, doubts = max(said.at_ms, old.joined_at_ms), None, said.doubts
-        rebalance.end_member(facts, group, old, taken_at, "static_replaced", "", doubts, by)
+        begin_and_settle.end_member(facts, group, old, taken_at, "static_replaced", "", doubts, by)
         if group.leader == old.member_id:
             group.leader = member_id
     identify(facts, group, member, event, str(detail.get("protocol_type", "")))

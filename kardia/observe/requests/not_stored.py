@@ -14,11 +14,11 @@ from kardia.doubts import Doubt, stands
 from kardia.events import Event, Kind
 from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
-from kardia.observe.facts.facts import Facts
+from kardia.observe.coordinator_change.new_coordinator import was_served
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import lives
-from kardia.observe.moves.moves import was_served
-from kardia.observe.rebalance.rebalance import begin, settle
-from kardia.observe.requests import dismissed, refusals
+from kardia.observe.rebalance.begin_and_settle import begin, settle
+from kardia.observe.requests import refusals, sent_back
 from kardia.observe.state.group import NEVER, Cause, Group
 from kardia.tolerances import AT_ONCE_MS, LATE_MS, STORED_WITHIN_MS, TWO_STAMPS_MS
 
@@ -44,7 +44,7 @@ def on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     nobody. Of who has none but a seat, whoever had that has it again, with a session that begins anew. It is not sure
     that the seat was taken by it: in a rebalance under way nothing of it has to be stored."""
     if event.member_id:
-        dismissed.on_join(facts, group, event, at)
+        sent_back.on_join(facts, group, event, at)
         return
     seated = group.members.get(group.instances.get(event.group_instance_id, ""))
     if seated is not None:

@@ -13,10 +13,10 @@ from kardia.events import Event
 from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS, Coordinator
 from kardia.kafka.states import ErrorCode, GroupState
 from kardia.observe.deadlines import pending
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import lives
 from kardia.observe.members.identity import identify
-from kardia.observe.rebalance import signs
+from kardia.observe.rebalance import seen_under_way
 from kardia.observe.state.group import NEVER, Cause, Group, Join, Member, Rebalance
 from kardia.tables import LEAVE_CAUSES
 from kardia.tolerances import AT_ONCE_MS, LATE_MS, TWO_STAMPS_MS, WAITED_MS
@@ -59,7 +59,7 @@ def note_waiting(facts: Facts, group: Group, event: Event, at: float) -> None:
     """A rebalance was under way since this JoinGroup was handled, at the latest; it is one that may have begun it."""
     member = group.members.get(event.member_id)
     if group.state != GroupState.PREPARING:
-        signs.on_told(facts, group, member, at)
+        seen_under_way.on_told(facts, group, member, at)
     current = group.rebalance
     if current is None or current.settled:
         return

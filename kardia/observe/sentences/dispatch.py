@@ -10,10 +10,10 @@ newer protocols follow `modern`, whose records say nearly everything.
 from __future__ import annotations
 
 from kardia.events import Event
+from kardia.observe.coordinator_change import new_coordinator
 from kardia.observe.evidence import offsets, records, restarts
-from kardia.observe.facts.facts import BESIDE_LOGS, Facts
+from kardia.observe.facts.groups_of_lane import BESIDE_LOGS, Facts
 from kardia.observe.modern import operations, session_length, sessions
-from kardia.observe.moves import moves
 from kardia.observe.sentences import epochs, lines, sampled, stored, told_begin
 from kardia.observe.timers import expiry
 
@@ -25,12 +25,12 @@ def on_coordinator_line(facts: Facts, event: Event, at: float) -> None:
     """A sentence of server.log. `at`: its stamp, epoch ms."""
     what = (event.detail or {}).get("what")
     if what == "partition_elected":
-        moves.note_elected(facts, event, at)
+        new_coordinator.note_elected(facts, event, at)
         return
     if what == "configured":
         session_length.on_logged(facts, event)
         return
-    if what in _LOADS and moves.is_behind(facts, event.shard):
+    if what in _LOADS and new_coordinator.is_behind(facts, event.shard):
         return
     if epochs.on_line(facts, event, at):
         return

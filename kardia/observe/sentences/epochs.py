@@ -16,10 +16,10 @@ from collections.abc import Callable
 from kardia.doubts import SURE, Doubt, Doubts, stands
 from kardia.events import Event
 from kardia.kafka.states import GroupState, ModernState
+from kardia.observe.coordinator_change import new_coordinator
 from kardia.observe.evidence import disagreements
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.modern import ends, removed, session_length
-from kardia.observe.moves import moves
 from kardia.observe.output.epoch_rows import epoch_row
 from kardia.observe.sentences import fenced, lines, naming, reasons
 from kardia.observe.state.entries import SaidEnd
@@ -57,7 +57,7 @@ def on_line(facts: Facts, event: Event, at: float) -> bool:
     group = facts.groups.get(event.group_id)
     if facts.reads_requests(facts.broker, at) or facts.reads_records():
         if what in _BEGINS and facts.reads_records():
-            _note_begin(moves.group_of(facts, event) if group is None else group, event, at, what)
+            _note_begin(new_coordinator.group_of(facts, event) if group is None else group, event, at, what)
         if group is not None:
             _beside(facts, group, event, at, what)
         return True
@@ -79,7 +79,7 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
     if not fenced and facts.reads_requests(facts.broker, at):
         _note_leave(facts, group, event, at)
         return  # with its requests a leave has its own reason
-    if moves.is_overtaken(facts, group):
+    if new_coordinator.is_overtaken(facts, group):
         if fenced:
             disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id, fenced), event, at)
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kardia.doubts import SURE
 from kardia.events import Event
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.group import Group
 from kardia.tables import REFUSALS_MAX
 

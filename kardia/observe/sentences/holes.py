@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from kardia.doubts import Doubt
 from kardia.kafka.states import GroupState
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger import costs
 from kardia.observe.ledger.causes import BY_LEAVE
-from kardia.observe.ledger.ledger import close_unread
+from kardia.observe.ledger.rebalance_row import close_unread
 from kardia.observe.sentences import naming, reasons
 from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
 

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState
-from kardia.observe.evidence import gone
-from kardia.observe.facts.facts import Facts
+from kardia.observe.coordinator_change import new_coordinator
+from kardia.observe.evidence import unknown_to_coordinator
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger import costs
 from kardia.observe.ledger.causes import CAUSE_TO_TRIGGER
-from kardia.observe.ledger.ledger import emit, follows_from, remember
+from kardia.observe.ledger.rebalance_row import emit, follows_from, remember
 from kardia.observe.members import lives
-from kardia.observe.moves import moves
 from kardia.observe.sentences import fenced, holes, loading, naming, reasons
 from kardia.observe.state.entries import BeginLine, Kept, Waited
 from kardia.observe.state.group import NEVER, Cause, Group, Rebalance
@@ -368,7 +368,7 @@ def _on_not_joined(facts: Facts, group: Group, event: Event, at: float) -> None:
 
 
 def _on_dead(facts: Facts, group: Group, _event: Event, at: float) -> None:
-    gone.on_deleted(facts, group, at)
+    unknown_to_coordinator.on_deleted(facts, group, at)
     group.said.kept = Kept(0, True)
 
 
@@ -435,7 +435,7 @@ def _on_partition(facts: Facts, event: Event, at: float, what: str) -> None:
         if group.shard != event.shard:
             continue
         if group.modern is not None and what == "partition_loaded":
-            moves.on_load_line(facts, group, at)
+            new_coordinator.on_load_line(facts, group, at)
         if group.protocol != "classic" or (group.broker and facts.reads_requests(group.broker, at)):
             continue
         if what == "partition_unloaded" and group.broker == facts.broker:

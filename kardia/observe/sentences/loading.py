@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.events import Event
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.entries import Loading
 from kardia.observe.state.group import Group
 

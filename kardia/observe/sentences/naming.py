@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from kardia.doubts import Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.libraries import recognise
-from kardia.observe.facts.facts import Facts
+from kardia.observe.coordinator_change import new_coordinator
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import lives
-from kardia.observe.moves import moves
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Group, Member
 
@@ -27,7 +27,7 @@ after that is not held before it ends; no answer counts on the list being whole.
 
 def group_of(facts: Facts, event: Event) -> Group:
     """The group that a sentence or a record is about, made when it is new. Its broker is that which speaks first."""
-    group = moves.held_or_new(facts, event)
+    group = new_coordinator.held_or_new(facts, event)
     if not group.broker:
         group.broker = facts.broker
     return group

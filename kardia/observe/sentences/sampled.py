@@ -20,7 +20,7 @@ from kardia.evidence_levels import GONE_REASON, TAKEN_REASON
 from kardia.kafka.libraries import recognise
 from kardia.kafka.states import GroupState
 from kardia.observe.facts import forgetting
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.sentences import lines, naming
 from kardia.observe.state.group import NEVER, Group, Member
 

@@ -13,10 +13,10 @@ from typing import Any
 from kardia.doubts import Doubt, Doubts
 from kardia.events import Event
 from kardia.kafka.states import GroupState
-from kardia.observe.evidence import gone
-from kardia.observe.facts.facts import Facts
+from kardia.observe.evidence import unknown_to_coordinator
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger import costs
-from kardia.observe.ledger.ledger import emit
+from kardia.observe.ledger.rebalance_row import emit
 from kardia.observe.sentences import lines, naming
 from kardia.observe.state.entries import Kept, Stored, Waited
 from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
@@ -28,7 +28,7 @@ def on_group_record(facts: Facts, event: Event, at: float) -> None:
     detail = event.detail or {}
     group = naming.group_of(facts, event)
     if detail.get("tombstone"):
-        gone.on_tombstone(facts, group, at)
+        unknown_to_coordinator.on_tombstone(facts, group, at)
     else:
         generation = int(detail.get("generation", event.generation_id))
         group.protocol, group.protocol_type = "classic", str(detail.get("protocol_type") or group.protocol_type)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.kafka.states import GroupState
-from kardia.observe.facts.facts import Facts
-from kardia.observe.ledger.ledger import BY_JOIN, MAX_STRAGGLERS, emit
-from kardia.observe.moves import moves
-from kardia.observe.rebalance.rebalance import begin, explain
+from kardia.observe.coordinator_change import new_coordinator
+from kardia.observe.facts.groups_of_lane import Facts
+from kardia.observe.ledger.rebalance_row import BY_JOIN, MAX_STRAGGLERS, emit
+from kardia.observe.rebalance.begin_and_settle import begin, explain
 from kardia.observe.sentences import reasons
 from kardia.observe.state.entries import Waited
 from kardia.observe.state.group import NEVER, Group, Rebalance
@@ -22,7 +22,7 @@ from kardia.observe.state.group import NEVER, Group, Rebalance
 def on_line(facts: Facts, event: Event, at: float) -> None:
     """A sentence about a classic group whose requests are read. `at`: its stamp."""
     what, group = (event.detail or {}).get("what"), facts.groups.get(event.group_id)
-    if group is None or group.modern is not None or moves.is_overtaken(facts, group):
+    if group is None or group.modern is not None or new_coordinator.is_overtaken(facts, group):
         return
     if what == "preparing_rebalance":
         on_preparing(facts, group, event, at)

@@ -13,11 +13,11 @@ from math import inf
 from kardia.doubts import Doubt
 from kardia.events import Event
 from kardia.kafka.states import GroupState
-from kardia.observe.deadlines import deadlines, pending, phases
-from kardia.observe.facts.facts import Facts
+from kardia.observe.coordinator_change import loads
+from kardia.observe.deadlines import member_deadlines, pending, phases
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import lives, owners
-from kardia.observe.moves import loads
-from kardia.observe.rebalance import emptied, rebalance, watches
+from kardia.observe.rebalance import begin_and_settle, emptied, watches
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.timers import timeouts
 from kardia.tolerances import GRACE_MS, LATE_MS, LOOK_AGAIN_MS, TWO_STAMPS_MS
@@ -32,26 +32,26 @@ def on_member_timer(facts: Facts, group: Group, member: Member, now: float) -> N
     member.timer_at_ms = NEVER
     deadline = member.deadline
     if deadline >= 0 and not member.overdue:
-        if deadlines.session_over(member, now):
+        if member_deadlines.session_over(member, now):
             if _is_late(facts, group, member, now):
                 return
             on_session_expired(facts, group, member, deadline)
             if member.member_id not in group.members:
                 return
-        elif member.session_prediction_at_ms < 0 and now >= deadlines.predict_session_at(facts.settings, member):
-            if deadlines.believed_silent(group, member) and not _goes_unsynced(group, member):
+        elif member.session_prediction_at_ms < 0 and now >= member_deadlines.predict_session_at(facts.settings, member):
+            if member_deadlines.believed_silent(group, member) and not _goes_unsynced(group, member):
                 member.session_prediction_at_ms = now
                 member.session_prediction_deadline_at_ms = deadline
-                if now < deadlines.imminent_at(facts.settings, member):
+                if now < member_deadlines.imminent_at(facts.settings, member):
                     facts.emit_prediction(group, member, "session", "open", NEVER)
             else:
                 facts.watch(group, member, not_before=deadline + GRACE_MS)
                 return
         if member.session_prediction_at_ms >= 0 and not member.imminent:
             _on_imminent(facts, group, member, now)
-    poll_at = deadlines.predict_poll_at(facts.settings, member)
+    poll_at = member_deadlines.predict_poll_at(facts.settings, member)
     if poll_at >= 0 and now >= poll_at:
-        if deadlines.may_be_waiting(group, member, now):
+        if member_deadlines.may_be_waiting(group, member, now):
             wait_ms = max(LOOK_AGAIN * member.rebalance_ms, LOOK_AGAIN * (now - member.last_poll_at_ms), LOOK_AGAIN_MS)
             facts.watch(group, member, not_before=now + wait_ms)
             return
@@ -91,11 +91,11 @@ def _is_late(facts: Facts, group: Group, member: Member, now: float) -> bool:
 
 def _on_imminent(facts: Facts, group: Group, member: Member, now: float) -> None:
     """Half of the timeout has passed: what was foretold early is said again if it is sure by now."""
-    if now < deadlines.imminent_at(facts.settings, member):
+    if now < member_deadlines.imminent_at(facts.settings, member):
         return
     member.imminent = True
     facts.samples.note(group.group_id, member.member_id)
-    if now == member.session_prediction_at_ms or deadlines.surely_silent(group, member):
+    if now == member.session_prediction_at_ms or member_deadlines.surely_silent(group, member):
         facts.emit_prediction(group, member, "session", "open", NEVER)
 
 
@@ -106,10 +106,10 @@ def on_session_expired(facts: Facts, group: Group, member: Member, deadline: flo
     alone = alone and not phases.may_wait_in_full(group, deadline)
     if group.state == GroupState.COMPLETING:
         unsynced_at_ms = phases.sync_deadline(group) if phases.is_unsynced(group, member) else NEVER
-        leads = member.member_id == group.leader and deadlines.awaited_in_vain(group, member, deadline)
+        leads = member.member_id == group.leader and member_deadlines.awaited_in_vain(group, member, deadline)
         is_gone = (leads or (alone and not phases.may_be_stored(group))) and not 0 <= unsynced_at_ms <= deadline
     elif group.state in (GroupState.STABLE, GroupState.UNKNOWN):
-        is_gone = alone or not group.membership_complete or deadlines.surely_silent(group, member)
+        is_gone = alone or not group.membership_complete or member_deadlines.surely_silent(group, member)
     else:
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
     shown_at = max(deadline, pending.last_over_at_ms(group))
@@ -120,7 +120,7 @@ def on_session_expired(facts: Facts, group: Group, member: Member, deadline: flo
         if why == "session_expired":
             ran_out_at, _ = facts.ran_out(group, member, member.session_renewed_at_ms, inf)
             at = max(at, ran_out_at)
-        doubts = deadlines.doubts_of_silence(group, member) | loads.by_silence(facts, group, max(at, shown_at))
+        doubts = member_deadlines.doubts_of_silence(group, member) | loads.by_silence(facts, group, max(at, shown_at))
         tied = phases.is_tied(group, member)
         if tied:
             doubts |= Doubt.TIMERS_TIED
@@ -129,7 +129,7 @@ def on_session_expired(facts: Facts, group: Group, member: Member, deadline: flo
                 doubts |= Doubt.BEGIN_UNSEEN  # a rebalance that began unseen before that ended the wait
             timeouts.end_unsynced(facts, group, member, at, doubts)
         else:
-            rebalance.end_member(facts, group, member, at, why, "", doubts, NEVER)
+            begin_and_settle.end_member(facts, group, member, at, why, "", doubts, NEVER)
         if tied:
             lives.rival(group, member.member_id)
     else:

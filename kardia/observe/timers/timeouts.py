@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from kardia.doubts import Doubt, Doubts
 from kardia.kafka.states import GroupState
+from kardia.observe.coordinator_change import loads
 from kardia.observe.deadlines import pending, phases
-from kardia.observe.deadlines.deadlines import doubts_of_silence
 from kardia.observe.deadlines.late import near
+from kardia.observe.deadlines.member_deadlines import doubts_of_silence
 from kardia.observe.deadlines.phases import is_unsynced, unsynced
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import lives, who_broke
-from kardia.observe.moves import loads
+from kardia.observe.rebalance.begin_and_settle import end_member
 from kardia.observe.rebalance.emptied import becomes_empty
-from kardia.observe.rebalance.rebalance import end_member
-from kardia.observe.rebalance.signs import begin_untold
+from kardia.observe.rebalance.seen_under_way import begin_untold
 from kardia.observe.rebalance.watches import watch_join_timer
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.tolerances import GRACE_MS, JUDGED_WITHIN_MS, STORED_WITHIN_MS, TWO_STAMPS_MS

@@ -10,7 +10,7 @@ from typing import Any
 
 from kardia.doubts import Doubt, Doubts, stands
 from kardia.observe.deadlines.phases import due_between, in_no_order
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.state.entries import Previous
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Rebalance
 from kardia.tables import LEAVE_CAUSES

@@ -12,8 +12,8 @@ from kardia.doubts import SURE, Doubt, Doubts, stands
 from kardia.events import Event, Kind
 from kardia.kafka.releases import version_of
 from kardia.kafka.states import GroupState
-from kardia.observe.facts.facts import Facts
-from kardia.observe.ledger.ledger import drop, withdraw
+from kardia.observe.facts.groups_of_lane import Facts
+from kardia.observe.ledger.rebalance_row import drop, withdraw
 from kardia.observe.members import lives
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group

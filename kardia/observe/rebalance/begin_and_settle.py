@@ -12,16 +12,16 @@ from math import inf
 
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of, stands
 from kardia.kafka.states import GroupState
+from kardia.observe.coordinator_change import loads
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.missing import Missing
 from kardia.observe.deadlines.phases import longest_ms, sync_deadline, unsynced
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger import causes
 from kardia.observe.ledger.costs import partitions_stopped_ms
 from kardia.observe.ledger.dropped import how_dropped
-from kardia.observe.ledger.ledger import emit, follows_from, remember, take_back, withdraw
+from kardia.observe.ledger.rebalance_row import emit, follows_from, remember, take_back, withdraw
 from kardia.observe.members import lives
-from kardia.observe.moves import loads
 from kardia.observe.rebalance import seats
 from kardia.observe.rebalance.watches import watch_deserted, watch_join_timer, watch_sync_timer
 from kardia.observe.state.entries import Left, Waited

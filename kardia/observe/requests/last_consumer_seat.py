@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState
-from kardia.observe.facts.facts import Facts
-from kardia.observe.rebalance import rebalance
+from kardia.observe.facts.groups_of_lane import Facts
+from kardia.observe.rebalance import begin_and_settle
 from kardia.observe.state.group import NEVER, Cause, Group
 from kardia.tolerances import TWO_STAMPS_MS
 
@@ -44,5 +44,5 @@ def begin(facts: Facts, group: Group, event: Event) -> bool:
         taken.doubts,
         taken.by,
     )
-    rebalance.begin(facts, group, cause, NEVER, len(group.members))
+    begin_and_settle.begin(facts, group, cause, NEVER, len(group.members))
     return True

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.kafka.states import GroupState
+from kardia.observe.coordinator_change import loads
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.late import fired_from
 from kardia.observe.deadlines.phases import how_ended, is_tied, sync_deadline, unsynced
 from kardia.observe.facts import forgetting
-from kardia.observe.facts.facts import Facts
-from kardia.observe.ledger.ledger import drop
+from kardia.observe.facts.groups_of_lane import Facts
+from kardia.observe.ledger.rebalance_row import drop
 from kardia.observe.members import lives
-from kardia.observe.moves import loads
-from kardia.observe.rebalance.rebalance import end_member
-from kardia.observe.rebalance.signs import on_told
+from kardia.observe.rebalance.begin_and_settle import end_member
+from kardia.observe.rebalance.seen_under_way import on_told
 from kardia.observe.state.entries import Kept
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.tolerances import TWO_STAMPS_MS

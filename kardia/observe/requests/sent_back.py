@@ -14,7 +14,7 @@ from kardia.doubts import SURE
 from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.members import lives
 from kardia.observe.members.identity import identify
 from kardia.observe.rebalance import emptied

@@ -11,7 +11,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kardia.doubts import Doubt
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.modern import groups
 from kardia.observe.state.group import NEVER, Cause, Group
 from kardia.observe.state.modern import Bump

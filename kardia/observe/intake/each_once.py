@@ -19,7 +19,7 @@ from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.kafka.sessions import coordinator_of_connection
 from kardia.observe.facts import busy
-from kardia.observe.facts.facts import BESIDE_LOGS, OFFSETS_BROKER, Facts
+from kardia.observe.facts.groups_of_lane import BESIDE_LOGS, OFFSETS_BROKER, Facts
 from kardia.observe.intake.held import Held
 from kardia.observe.intake.instants import BY_HANDLING, after_its_commit, as_handled, effect_at, has_waited, withdraw
 from kardia.observe.output import rows

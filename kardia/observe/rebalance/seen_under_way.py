@@ -10,14 +10,14 @@ from kardia.coordinator.classic.behaviour import behaviour_of
 from kardia.doubts import SURE, Doubt, Doubts, certainty_of
 from kardia.events import Event
 from kardia.kafka.states import GroupState
-from kardia.observe.deadlines import deadlines
+from kardia.observe.deadlines import member_deadlines
 from kardia.observe.deadlines.late import fired_from
 from kardia.observe.deadlines.phases import how_ended, is_tied, sync_deadline, unsynced
-from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger import causes
-from kardia.observe.ledger.ledger import drop
+from kardia.observe.ledger.rebalance_row import drop
 from kardia.observe.members import lives
-from kardia.observe.rebalance.rebalance import begin, end_member, settle
+from kardia.observe.rebalance.begin_and_settle import begin, end_member, settle
 from kardia.observe.rebalance.watches import watch_sync_timer
 from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
 from kardia.tolerances import GRACE_MS, LATE_MS, TWO_STAMPS_MS
@@ -79,7 +79,7 @@ def _begin_as_told(facts: Facts, group: Group, member: Member | None, at: float)
 def _end_the_silent(facts: Facts, group: Group, first: Member, at: float) -> None:
     """The session of a member was over by `at`, and with that the rebalance began."""
     tied = is_tied(group, first)
-    doubts = deadlines.doubts_of_silence(group, first)
+    doubts = member_deadlines.doubts_of_silence(group, first)
     # Who was handed an id may have joined before a timer that is late, and anybody where none is needed.
     needs_id = not group.release or behaviour_of(group.release).member_id_required
     if (group.pending or not needs_id) and at < first.deadline + LATE_MS:
@@ -116,7 +116,7 @@ def _never_synced(group: Group) -> str:
 
 def _went_by_session(group: Group, member: Member) -> bool:
     """Whether a member whose session is over is gone for that, not for its SyncGroup, whose time was over before."""
-    return deadlines.surely_silent(group, member) and how_ended(group, member).cause == "session_expired"
+    return member_deadlines.surely_silent(group, member) and how_ended(group, member).cause == "session_expired"
 
 
 def _first(silent: list[Member]) -> Member:

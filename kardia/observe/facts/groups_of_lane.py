@@ -18,7 +18,7 @@ from kardia.events import OFFSETS_BROKER as OFFSETS_BROKER
 from kardia.kafka.sessions import Coordinator, coordinator_of
 from kardia.kafka.states import GroupState
 from kardia.lag.book import LagBook
-from kardia.observe.deadlines import deadlines
+from kardia.observe.deadlines import member_deadlines
 from kardia.observe.deadlines.late import fired_from
 from kardia.observe.facts import busy
 from kardia.observe.facts.last_heard import FallingSilent
@@ -353,7 +353,7 @@ class Facts:
         """Have the member looked at when something about it may become due. One timer per member is outstanding."""
         if not group.broker:
             return
-        due = deadlines.next_due(self.settings, member)
+        due = member_deadlines.next_due(self.settings, member)
         if due < 0:
             return
         due = max(due, not_before)
@@ -363,7 +363,7 @@ class Facts:
 
     def watch_renewed(self, group: Group, member: Member) -> None:
         """Have a member looked at whose session was renewed: its timer stays, unless it was due by a longer habit."""
-        if member.timer_at_ms < 0 or deadlines.by_habit(self.settings, member):
+        if member.timer_at_ms < 0 or member_deadlines.by_habit(self.settings, member):
             self.watch(group, member)
 
     # --- what is said
@@ -531,7 +531,7 @@ class Facts:
         """What is in doubt about a prediction itself, made at an instant."""
         if kind == "poll":
             return Doubt.POLLS_UNSEEN
-        if kind != "session" or not (member.imminent and deadlines.surely_silent(group, member)):
+        if kind != "session" or not (member.imminent and member_deadlines.surely_silent(group, member)):
             return Doubt.MAY_WAIT_UNSEEN
         if member.renewed_unseen:
             return Doubt.RENEWAL_UNSURE

@@ -20,8 +20,8 @@ import msgspec
 
 from kardia.events import Event
 from kardia.kafka.sessions import Coordinator
-from kardia.observe.facts.facts import Timer
-from kardia.observe.intake.intake import COUNTS, Intake, Stream
+from kardia.observe.facts.groups_of_lane import Timer
+from kardia.observe.intake.each_once import COUNTS, Intake, Stream
 from kardia.observe.modern.session_length import DEFAULT_MS
 from kardia.observe.state.compact import Compact
 from kardia.observe.state.entries import Elected, Loading, Silence, Unjudged

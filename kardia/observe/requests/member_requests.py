@@ -13,16 +13,16 @@ from kardia.events import Event, Kind
 from kardia.kafka import sessions
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.clients import leaves
-from kardia.observe.deadlines import deadlines, pending
+from kardia.observe.coordinator_change import loads, new_coordinator
+from kardia.observe.deadlines import member_deadlines, pending
 from kardia.observe.deadlines.handling import heard_late, is_late, taken_at, took_effect, was_slow
-from kardia.observe.evidence import gone, records
-from kardia.observe.facts.facts import Facts
+from kardia.observe.evidence import records, unknown_to_coordinator
+from kardia.observe.facts.groups_of_lane import Facts
 from kardia.observe.ledger import costs
-from kardia.observe.ledger.ledger import drop, pass_over
+from kardia.observe.ledger.rebalance_row import drop, pass_over
 from kardia.observe.members import habits, leaving, lives, polls, who_broke
 from kardia.observe.members.identity import identify, learn_library, says_library
-from kardia.observe.moves import loads, moves
-from kardia.observe.rebalance import rebalance, signs
+from kardia.observe.rebalance import begin_and_settle, seen_under_way
 from kardia.observe.requests import not_stored
 from kardia.observe.state.entries import Left, SentBack
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
@@ -39,7 +39,7 @@ CLASSIC = "classic"
 
 def on_heartbeat(facts: Facts, event: Event, at: float) -> None:
     """Heartbeat: 0 and 27 renew the session, 25 and 82 say that the member is gone, the rest says nothing."""
-    group = moves.group_of(facts, event)
+    group = new_coordinator.group_of(facts, event)
     error = event.error_code
     if error in (NONE, REBALANCE_IN_PROGRESS) and went_since(facts, group, event.member_id, at):
         return
@@ -66,7 +66,7 @@ def on_heartbeat(facts: Facts, event: Event, at: float) -> None:
             note_asked(group, event, at)
             who_broke.heard(member, event)
             return
-        signs.on_told(facts, group, member, at)
+        seen_under_way.on_told(facts, group, member, at)
         who_broke.heard(member, event)
         _renew_by_heartbeat(facts, group, member, event, at)
         if member.rebalance_notified_at_ms < 0:
@@ -120,7 +120,7 @@ def heard_steady(facts: Facts, group: Group, event: Event, at: float, doubts: Do
     if state in (GroupState.STABLE, GroupState.COMPLETING) and event.generation_id == group.generation:
         return
     if state == GroupState.PREPARING and event.generation_id == group.generation:
-        signs.on_contradicted(facts, group, at)
+        seen_under_way.on_contradicted(facts, group, at)
         return
     if state == GroupState.UNKNOWN and event.generation_id >= 0:
         group.generation = event.generation_id
@@ -150,7 +150,7 @@ def renew(facts: Facts, group: Group, member: Member, at: float) -> None:
         member.overdue = False
         if member.session_prediction_at_ms >= 0:
             facts.close_prediction(group, member, "session", "averted", at)
-        if member.poll_prediction_at_ms >= 0 and deadlines.polls_unseen(member):
+        if member.poll_prediction_at_ms >= 0 and member_deadlines.polls_unseen(member):
             facts.close_prediction(group, member, "poll", "averted", at)
             member.polls_in_secret = group.gap_at_ms < member.last_poll_at_ms  # else a poll was lost with its line
     facts.watch_renewed(group, member)
@@ -182,15 +182,15 @@ def on_refused(facts: Facts, group: Group, event: Event, at: float) -> None:
     note_asked(group, event, at)
     if error == ErrorCode.UNKNOWN_MEMBER_ID:
         since = event.handled_at_ms if event.kind == Kind.JOIN else NEVER
-        gone.on_gone(facts, group, event.member_id, at, since)
+        unknown_to_coordinator.on_gone(facts, group, event.member_id, at, since)
         who_broke.came_back(facts, group, event, at)
     elif error == ErrorCode.FENCED_INSTANCE_ID:
         if not_stored.gives_back(facts, group, event, at):
             return
-        gone.on_fenced(facts, group, event.member_id, at)
+        unknown_to_coordinator.on_fenced(facts, group, event.member_id, at)
         tell_fenced(facts, group, event.member_id, at)
     elif error in COORDINATOR_MOVED:
-        moves.moved(facts, group, event, at)
+        new_coordinator.moved(facts, group, event, at)
 
 
 def tell_fenced(facts: Facts, group: Group, member_id: str, at: float) -> None:
@@ -205,7 +205,7 @@ def tell_fenced(facts: Facts, group: Group, member_id: str, at: float) -> None:
 def on_commit(facts: Facts, event: Event, at: float) -> None:
     """OffsetCommit: an accepted one of a member renews its session at its handling, before the record is written, and
     so whether that could be stored in time or not: Scala's coordinator answers REQUEST_TIMED_OUT then."""
-    group = moves.group_of(facts, event)
+    group = new_coordinator.group_of(facts, event)
     if event.error_code not in (NONE, ErrorCode.REQUEST_TIMED_OUT):
         if event.error_code == REBALANCE_IN_PROGRESS:
             note_asked(group, event, at)
@@ -250,7 +250,7 @@ def note_asked(group: Group, event: Event, at: float) -> None:
 
 def on_sync(facts: Facts, event: Event, at: float) -> None:
     """SyncGroup: the leader's ends the rebalance; a waiting one renews when it is answered."""
-    group = moves.group_of(facts, event)
+    group = new_coordinator.group_of(facts, event)
     note_asked(group, event, at)
     member = group.members.get(event.member_id)
     if not_stored.is_told(facts, event) and (event.detail or {}).get("assignments"):
@@ -284,7 +284,7 @@ def _synced(facts: Facts, group: Group, member: Member, event: Event, at: float)
     slow = was_slow(taken_at_ms, event.handled_at_ms)
     if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
         since = None if not (slow and hardly_waited) or facts.loads_classes(event.handled_at_ms) else taken_at_ms
-        rebalance.on_assigned(facts, group, at, since)
+        begin_and_settle.on_assigned(facts, group, at, since)
         costs.take_assignment(group, assignments)
     member.synced_generation = event.generation_id
     served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at_ms
@@ -300,7 +300,7 @@ def _synced(facts: Facts, group: Group, member: Member, event: Event, at: float)
 
 def _sent_back(facts: Facts, group: Group, member: Member, event: Event, at: float) -> None:
     """A SyncGroup was answered 27: it came in a rebalance, or waited until one began."""
-    signs.on_told(facts, group, member, at)
+    seen_under_way.on_told(facts, group, member, at)
     if member.rebalance_notified_at_ms < 0:
         member.rebalance_notified_at_ms = at
     waited = at - event.handled_at_ms > TWO_STAMPS_MS
@@ -320,10 +320,10 @@ def _sent_back(facts: Facts, group: Group, member: Member, event: Event, at: flo
 
 def on_leave(facts: Facts, event: Event, at: float) -> None:
     """LeaveGroup: each entry is judged alone; the first accepted one makes a Stable group prepare a rebalance."""
-    group = moves.group_of(facts, event)
-    served = moves.was_served(event)
+    group = new_coordinator.group_of(facts, event)
+    served = new_coordinator.was_served(event)
     if event.error_code in COORDINATOR_MOVED and not served:
-        moves.moved(facts, group, event, at)
+        new_coordinator.moved(facts, group, event, at)
         return
     begun_at_ms, by = (at, None) if served else took_effect(event, facts.coordinator)
     if by is not None:
@@ -335,7 +335,7 @@ def on_leave(facts: Facts, event: Event, at: float) -> None:
             if not _left_before_it_joined(facts, group, member_id, event, reason or "", at, by):
                 _left(facts, group, member_id, asked_id or "", event, reason or "", at, by)
         elif error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
-            gone.on_gone(facts, group, asked_id, at)
+            unknown_to_coordinator.on_gone(facts, group, asked_id, at)
 
 
 def _left_before_it_joined(
@@ -349,7 +349,7 @@ def _left_before_it_joined(
         return False
     _left_unseen(group, member_id, event, reason, by)
     if was_pending and facts.coordinator is sessions.Coordinator.JAVA:
-        signs.on_pending_left(facts, group, member_id, event, at)
+        seen_under_way.on_pending_left(facts, group, member_id, event, at)
     return True
 
 
@@ -377,7 +377,7 @@ def _left(
     if member is None:
         return
     cause, doubts = leaving.why(facts, group, member, event, asked_id, reason)
-    rebalance.end_member(facts, group, member, at, cause, reason, doubts, by)
+    begin_and_settle.end_member(facts, group, member, at, cause, reason, doubts, by)
 
 
 _MISSED = ("unknown", "rebalance_timeout", "session_expired")
@@ -430,6 +430,6 @@ def on_delete_groups(facts: Facts, event: Event, _at: float) -> None:
     has members leads the group."""
     if event.error_code == NONE and event.group_id:
         begun_at_ms, by = took_effect(event, facts.coordinator)
-        records.on_deleted(facts, moves.group_of(facts, event), begun_at_ms, by)
+        records.on_deleted(facts, new_coordinator.group_of(facts, event), begun_at_ms, by)
     elif event.error_code == ErrorCode.NON_EMPTY_GROUP and event.group_id in facts.groups:
-        moves.group_of(facts, event)
+        new_coordinator.group_of(facts, event)

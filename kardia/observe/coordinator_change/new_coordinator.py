@@ -10,11 +10,11 @@ from __future__ import annotations
 from kardia.doubts import SURE, Doubt, Doubts
 from kardia.events import CLOCKS_APART_MS, Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
+from kardia.observe.coordinator_change import loads
 from kardia.observe.facts import forgetting
-from kardia.observe.facts.facts import Facts
-from kardia.observe.ledger.ledger import drop
+from kardia.observe.facts.groups_of_lane import Facts
+from kardia.observe.ledger.rebalance_row import drop
 from kardia.observe.members import who_broke
-from kardia.observe.moves import loads
 from kardia.observe.state.entries import Elected
 from kardia.observe.state.group import NEVER, NO_SESSION, Group, Member
 from kardia.tolerances import AWAKE_MS, ELECTION_STANDS_MS, LOADS_WITHIN_MS, NOT_REPLICATED_AFTER_MS
