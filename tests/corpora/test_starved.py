@@ -109,3 +109,15 @@ def test_a_broker_that_was_dead_for_50_s_evicted_two_members_after_its_load() ->
         true = {one["client_id"]: one["t"] for one in Story(name).expect["evictions"]}
         assert ended.keys() == {"lib-1", "lib-2"}
         assert all(abs(ended[client] - true[client]) <= LATE_MS for client in ended)
+
+
+@pytest.mark.parametrize("reading", ["at once", "live"])
+def test_who_is_on_the_leaders_list_before_its_own_answer_is_read_has_joined(reading: str) -> None:
+    """The lines of one burst stand 191 ms apart: the leader's answer names a new member whose own comes later. That it
+    is held by then does not make its first JoinGroup one of a member with other metadata, nor its id an unused one."""
+    rows = rows_of("d01_busy_s202-3.9.2", reading)["rebalances"]
+    (found,) = (
+        one for one in standing("rebalances", rows) if one["group_id"] == "busy-05" and one["generation_before"] == 1
+    )
+    assert (found["trigger"], found["trigger_client_id"], found["certainty"]) == ("member_joined", "d05-1", "exact")
+    assert not any(one["pending"] for one in found["stragglers"])

@@ -159,7 +159,10 @@ def take_join(facts: Facts, group: Group, open_rebalance: Rebalance, event: Even
     replaces, surely = "", True
     begun_at, came_at, came_by = _came_between(facts, open_rebalance, event)
     member = _known_in_burst(facts, group, open_rebalance, event, member_id)
-    is_new = member is None and not _may_have_been_member(group, open_rebalance, event, member_id)
+    if member is None:
+        is_new = not _may_have_been_member(group, open_rebalance, event, member_id)
+    else:
+        is_new = _was_only_listed(open_rebalance, member) and _was_handed_out(group, event, member_id)
     first_seen = member is None and not is_new
     if member is None:
         replaces, surely = replaced_by(facts, group, event)
@@ -232,8 +235,18 @@ def _may_have_been_member(group: Group, current: Rebalance, event: Event, member
     read. Nobody was a member before generation 1."""
     if not event.member_id or group.membership_complete or current.generation_after == 1:
         return False
+    return not _was_handed_out(group, event, member_id)
+
+
+def _was_handed_out(group: Group, event: Event, member_id: str) -> bool:
+    """Whether a JoinGroup is the first with an id that had just been handed out."""
     handed_out = member_id in group.pending or any(over.member_id == member_id for over in group.pending_over)
-    return not handed_out and not str((event.detail or {}).get("reason", "")).startswith(_SECOND_JOIN)
+    return handed_out or str((event.detail or {}).get("reason", "")).startswith(_SECOND_JOIN)
+
+
+def _was_only_listed(current: Rebalance, member: Member) -> bool:
+    """Whether a member is known by the leader's list of this very rebalance alone: its own answer is read later."""
+    return not member.seen_joining and member.joined_at_ms == current.joined_at_ms
 
 
 def _known_in_burst(
