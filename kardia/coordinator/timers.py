@@ -135,6 +135,12 @@ class Timers:
         self._armed.clear()
         self._queue.clear()
 
+    def copy(self) -> Timers:
+        """The same timers, to be gone on with apart."""
+        other = Timers()
+        other._armed, other._queue, other._number = dict(self._armed), list(self._queue), self._number
+        return other
+
     def deadline(self, key: Key) -> int:
         """When the key fires, -1 when it is not armed."""
         timer = self._armed.get(key)

@@ -1,0 +1,72 @@
+"""What is known of one broker, or one cluster of brokers of a release, for all groups that are followed there.
+
+Its settings are found by the value that explains all answers; how its release answers is told from it beforehand.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import Counter
+from dataclasses import dataclass, field
+
+from kardia.coordinator.behaviour import Behaviour, behaviour_of
+from kardia.coordinator.settings import CoordinatorSettings
+from kardia.follow.surprises import Rules
+
+SETTLED = 3
+"""So many phases must have shown the initial delay before another value is no longer tried."""
+
+PROPERTIES = {
+    "initial_rebalance_delay_ms": "group.initial.rebalance.delay.ms",
+    "group_min_session_timeout_ms": "group.min.session.timeout.ms",
+    "group_max_session_timeout_ms": "group.max.session.timeout.ms",
+    "group_max_size": "group.max.size",
+}
+"""Settings that are found -> the broker's names for them."""
+
+
+@dataclass
+class Broker:
+    """Shared by the followers of its groups."""
+
+    kafka_version: str
+    settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
+    rules: Rules = field(default_factory=Rules)
+    shown: Counter[str] = field(default_factory=Counter)
+    """Setting -> how many answers have shown its value."""
+    silences: list[tuple[float, float]] = field(default_factory=list)
+    """When its log was silent, for longer than any log of a broker that is well."""
+
+    def __post_init__(self) -> None:
+        self.behaviour: Behaviour = behaviour_of(self.kafka_version)
+
+    def is_settled(self, setting: str) -> bool:
+        """Whether so many answers have shown a setting that it is not tried with another value."""
+        return self.shown[setting] >= SETTLED
+
+    def found(self) -> dict[str, int]:
+        """Property -> value, of those that answers have shown."""
+        return {
+            name: getattr(self.settings, setting) for setting, name in PROPERTIES.items() if self.shown[setting] > 0
+        }
+
+    def learn(self, settings: CoordinatorSettings) -> None:
+        """Answers have shown other values than were assumed."""
+        for setting in PROPERTIES:
+            value = getattr(settings, setting)
+            if value != getattr(self.settings, setting):
+                self.settings = self.settings._replace(**{setting: value})
+                self.shown[setting] = 1
+
+    def was_silent(self, from_ms: float, to_ms: float) -> None:
+        """Nothing was logged between two lines."""
+        if (from_ms, to_ms) not in self.silences[-16:]:
+            insort(self.silences, (from_ms, to_ms))
+            del self.silences[:-64]
+
+    def stood_ms(self, from_ms: float, to_ms: float) -> int:
+        """For how long its log was silent at most, within a stretch."""
+        place = bisect_right(self.silences, (to_ms, to_ms))
+        return int(
+            max((end - begin for begin, end in self.silences[max(place - 4, 0) : place] if end >= from_ms), default=0)
+        )

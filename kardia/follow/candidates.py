@@ -1,0 +1,295 @@
+"""Candidates: the few things that the log does not show and that may be behind an answer that is not as the model says.
+
+A fixed order, the smallest assumption first. Each gives a plan; the window is replayed with it, and a candidate stands
+where every answer of the window is then the log's. A further kind is a function here and a row of `CANDIDATES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import NamedTuple
+
+from kardia.coordinator import operations as ops
+from kardia.coordinator.operations import Answer
+from kardia.coordinator.timers import Timer, TimerKind
+from kardia.follow.clues import Clue
+from kardia.follow.course import Act, Contradiction, Course, Item
+from kardia.follow.model import Model, Seat
+from kardia.follow.plan import Plan
+from kardia.follow.tolerances import LATE_MS, ORDER_MS
+from kardia.kafka.states import ErrorCode, GroupState
+
+CANDIDATES: dict[str, str] = {
+    "assumption dropped": "the group had lived before the log, and was in a higher generation",
+    "order": "two requests of one instant took effect the other way round",
+    "timer late": "a timer fired later than it was due",
+    "setting": "the broker is configured otherwise than was assumed",
+    "rebalance begun unseen": "a JoinGroup that is not in the log began a rebalance",
+    "gone unseen": "a member went, and no request in the log says so",
+    "joined unseen": "a JoinGroup of a member is not in the log",
+    "heard unseen": "a request of a member that renewed its session is not in the log",
+    "loaded": "the coordinator has loaded the group anew, and all sessions began again",
+}
+"""Name -> meaning: the closed list."""
+
+
+class Candidate(NamedTuple):
+    """One thing to try."""
+
+    name: str
+    member_id: str
+    plan: Plan
+
+
+@dataclass
+class Evidence:
+    """What a group's follower knows beside the window."""
+
+    following: Sequence[Item] = ()
+    """Items that come next, as far as they are known."""
+    stood_ms: int = 0
+    """For so long the broker's log was silent shortly before: a timer may be so much later."""
+    assumed: bool = False
+    """The window begins with an Empty group whose generation was assumed."""
+    seats: dict[str, Seat] = field(default_factory=dict)
+    """What members asked for when they were seen to join last."""
+    connections: dict[str, str] = field(default_factory=dict)
+    """Member -> the connection of its request before."""
+    loads: Sequence[tuple[int, int]] = ()
+    """When the coordinator may have loaded the group: from, to."""
+    settings_open: bool = True
+    """No answer has shown yet what the broker's initial delay is."""
+
+
+def candidates(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    """What may be behind a contradiction, in the order in which it is tried. `course`: as it stands at it."""
+    yield from chain(
+        _assumption(plan, course, found, evidence),
+        _order(plan, course, found, evidence),
+        _timer_late(plan, course, found, evidence),
+        _held_less(plan, course, found, evidence),
+        _setting(plan, course, found, evidence),
+        _phase(plan, course, found, evidence),
+        _unseen(plan, course, found, evidence),
+        _heard(plan, course, found, evidence),
+        _loaded(plan, course, found, evidence),
+    )
+
+
+def _assumption(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    if evidence.assumed and found.what == "generation" and found.predicted is not None and isinstance(found.clue, Clue):
+        shift = plan.shift + found.clue.generation_id - found.predicted.generation_id
+        if shift > 0:
+            yield Candidate("assumption dropped", "", replace(plan, shift=shift))
+
+
+def _order(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    last = plan.items[-1]
+    if not isinstance(last, Clue):
+        return
+    for back in range(2, min(len(plan.items), 4) + 1):
+        other = plan.items[-back]
+        if not isinstance(other, Clue) or last.at_ms - other.at_ms > ORDER_MS:
+            break
+        if other.connection != last.connection:
+            items = (*plan.items[:-back], last, *plan.items[-back:-1])
+            yield Candidate("order", last.member_id, replace(plan, items=items))
+    for other in evidence.following[:3]:
+        if not isinstance(other, Clue) or other.at_ms - last.at_ms > ORDER_MS:
+            break
+        if other.connection != last.connection:
+            items = (*plan.items[:-1], other, last)
+            yield Candidate("order", other.member_id, replace(plan, items=items))
+
+
+def _timer_late(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    """One of the last timers, or the last two, fire after what contradicts."""
+    at_ms = plan.items[-1].at_ms
+    to_ms = at_ms + 1
+    if isinstance(found.clue, Clue) and found.what == "early":
+        to_ms = found.clue.answered_at_ms
+    bound_ms = LATE_MS + evidence.stood_ms
+    late = [
+        timer
+        for timer in reversed(course.model.fired)
+        if timer.deadline_at_ms <= at_ms
+        and 0 < to_ms - plan.origin_ms(timer.key, timer.deadline_at_ms) <= bound_ms
+        and to_ms > timer.deadline_at_ms
+    ][:4]
+    for timer in late:
+        yield Candidate("timer late", timer.key[2], plan.held(timer.key, timer.deadline_at_ms, to_ms))
+    together = plan
+    for timer in late:
+        together = together.held(timer.key, timer.deadline_at_ms, to_ms)
+    if len(late) > 1:
+        yield Candidate("timer late", "", together)
+
+
+def _held_less(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    """A timer that is held fires before what contradicts."""
+    at_ms = plan.items[-1].at_ms
+    for (key, deadline_ms), to_ms in plan.holds.items():
+        if deadline_ms < at_ms - 1 <= to_ms:
+            yield Candidate("timer late", key[2], plan.held(key, deadline_ms, at_ms - 1))
+
+
+def _setting(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    clue, settings = found.clue, plan.settings or course.model.shard.settings
+    if not isinstance(clue, Clue) or not isinstance(clue.operation, ops.Join):
+        return
+    session_ms = clue.operation.session_timeout_ms
+    group = course.model.group
+    if found.what == "error" and clue.error_code == ErrorCode.INVALID_SESSION_TIMEOUT:
+        if session_ms < 60_000:
+            yield Candidate("setting", "", replace(plan, settings=settings._replace(group_min_session_timeout_ms=session_ms + 1)))
+        yield Candidate("setting", "", replace(plan, settings=settings._replace(group_max_session_timeout_ms=session_ms - 1)))
+    predicted = found.predicted
+    if predicted is not None and predicted.error_code == ErrorCode.INVALID_SESSION_TIMEOUT:
+        bounds = {
+            "group_min_session_timeout_ms": min(session_ms, settings.group_min_session_timeout_ms),
+            "group_max_session_timeout_ms": max(session_ms, settings.group_max_session_timeout_ms),
+        }
+        yield Candidate("setting", "", replace(plan, settings=settings._replace(**bounds)))
+    if group is not None and found.what == "error" and clue.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED:
+        for size in sorted({len(group.members), group.joined, len(group.members) - 1} - {0, -1}, reverse=True):
+            yield Candidate("setting", "", replace(plan, settings=settings._replace(group_max_size=size)))
+    if predicted is not None and predicted.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED:
+        yield Candidate("setting", "", replace(plan, settings=settings._replace(group_max_size=settings.group_max_size + 1)))
+    if evidence.settings_open and found.what in ("early", "late") and group is not None and group.from_empty:
+        begun_ms = _begun(plan, clue)
+        waited_ms = clue.answered_at_ms - begun_ms
+        exact = [waited_ms // step * step for step in (500, 100, 10)]
+        tried = dict.fromkeys((0, 3_000, *exact, waited_ms // 200 * 100, waited_ms // 300 * 100, waited_ms))
+        for delay_ms in [one for one in tried if one >= 0 and one != settings.initial_rebalance_delay_ms][:6]:
+            changed = settings._replace(initial_rebalance_delay_ms=delay_ms)
+            yield Candidate("setting", "", replace(plan, settings=changed))
+
+
+def _begun(plan: Plan, clue: Clue) -> int:
+    """When the first of those asked who were answered together."""
+    asked = (
+        one.at_ms
+        for one in plan.items
+        if isinstance(one, Clue)
+        and isinstance(one.operation, ops.Join)
+        and one.error_code == 0
+        and one.generation_id == clue.generation_id
+    )
+    return min(asked, default=clue.at_ms)
+
+
+def _phase(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    """A join phase ended when the log says, by what it does not show: who has not joined joined unseen where the
+    leader's list has it, and is gone where not."""
+    clue, model = found.clue, course.model
+    if not isinstance(clue, Clue) or not isinstance(clue.operation, ops.Join) or clue.error_code != 0:
+        return
+    burst = [
+        one
+        for one in (*plan.items, *evidence.following)
+        if isinstance(one, Clue)
+        and isinstance(one.operation, ops.Join)
+        and one.error_code == 0
+        and one.generation_id == clue.generation_id
+    ]
+    leader = next((one for one in burst if one.members), None)
+    end_ms = min(one.answered_at_ms for one in burst)
+    if found.what == "late" and model.state is GroupState.PREPARING:
+        yield Candidate("gone unseen", "", plan.acting(end_ms, _end_phase(leader, evidence)))
+    first = min(burst, key=lambda one: one.at_ms)
+    if found.what in ("early", "members", "leader", "error", "generation"):
+        waiting = plan.acting_before(first.number, _expecting(first.number))
+        yield Candidate("joined unseen", "", waiting.acting(end_ms, _end_phase(leader, evidence)))
+
+
+def _expecting(number: int) -> Act:
+    def act(model: Model, at_ms: int) -> list[Answer]:
+        model.expect(f"unseen-{number}", at_ms, 3_600_000)
+        return []
+
+    return act
+
+
+def _end_phase(leader: Clue | None, evidence: Evidence) -> Act:
+    def act(model: Model, at_ms: int) -> list[Answer]:
+        group = model.group
+        if group is None or group.state is not GroupState.PREPARING:
+            return []
+        answers: list[Answer] = []
+        if leader is not None:
+            known = list(group.members.values())
+            for place, (member_id, instance_id) in enumerate(leader.instances):
+                member = group.members.get(member_id)
+                if member is not None and (member.waiting_join is not None or instance_id):
+                    continue
+                like = known[0] if known else None
+                guessed = Seat(
+                    member_id,
+                    instance_id,
+                    like.session_timeout_ms if like else 10_000,
+                    like.rebalance_timeout_ms if like else 60_000,
+                    like.protocols if like else (),
+                )
+                model.seat(evidence.seats.get(member_id, guessed), at_ms, -100 - place)
+            for member_id in [one for one in group.members if one not in leader.members]:
+                model.shard.forget_one(group, member_id)
+        return [*answers, *model.finish_phase(at_ms)]
+
+    return act
+
+
+def _unseen(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    """Somebody came or went whom no line shows."""
+    last, clue = plan.items[-1], found.clue
+    if not isinstance(last, Clue) or not isinstance(clue, Clue):
+        return
+    group = course.model.group
+    if group is None:
+        return
+    told = {last.error_code, clue.error_code}
+    if ErrorCode.REBALANCE_IN_PROGRESS in told:
+        yield Candidate("rebalance begun unseen", "", plan.acting_before(last.number, lambda model, at: model.begin(at)))
+        silent = sorted(group.members, key=course.model.session_deadline_at_ms)
+        for member_id in [one for one in silent if one != last.member_id][:2]:
+            yield Candidate("gone unseen", member_id, plan.acting_before(last.number, _removing(member_id)))
+    if ErrorCode.UNKNOWN_MEMBER_ID in told and clue.member_id in group.members:
+        yield Candidate("gone unseen", clue.member_id, plan.acting_before(last.number, _removing(clue.member_id)))
+
+
+def _removing(member_id: str) -> Act:
+    return lambda model, at_ms: model.remove(member_id, at_ms)
+
+
+def _heard(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    """A member whose session ended was heard once more, by a request that was never answered: so its connection is
+    another one since."""
+    clue = found.clue
+    for timer in _sessions_ended(course):
+        member_id = timer.key[2]
+        if isinstance(clue, Clue) and clue.member_id == member_id:
+            before = evidence.connections.get(member_id, "")
+            if not before or before == clue.connection:
+                continue
+            at_ms = timer.deadline_at_ms - 1
+            yield Candidate("heard unseen", member_id, plan.acting(at_ms, _renewing(member_id)))
+
+
+def _sessions_ended(course: Course) -> list[Timer]:
+    return [timer for timer in reversed(course.model.fired) if timer.key[0] == TimerKind.SESSION][:3]
+
+
+def _renewing(member_id: str) -> Act:
+    def act(model: Model, at_ms: int) -> list[Answer]:
+        model.renew(member_id, at_ms)
+        return []
+
+    return act
+
+
+def _loaded(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    """Where something shows that the coordinator may have loaded the group: at the end of that stretch, or before."""
+    for from_ms, to_ms in evidence.loads[-2:]:
+        for at_ms in dict.fromkeys((to_ms, (from_ms + to_ms) // 2, from_ms)):
+            yield Candidate("loaded", "", plan.acting(at_ms, lambda model, at: model.reload(at, at)))

@@ -1,0 +1,208 @@
+"""The course of one group: clues put to the model one after the other, each answer compared with the one in the log.
+
+Stops at the first answer that is another one; what may be behind that is for `candidates`. Acts that no request of the
+log did (edits) are given beforehand, by instant or by the clue that they come before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from kardia.coordinator import operations as ops
+from kardia.coordinator.operations import Answer
+from kardia.follow.clues import UNSHOWN, Clue, Heard, Moved
+from kardia.follow.model import NEVER_MS, Model
+from kardia.follow.tolerances import INSTANT_MS, LONG_AGO_MS
+from kardia.kafka.states import GroupState
+
+Item = Clue | Heard | Moved
+
+Act = Callable[[Model, int], list[Answer]]
+"""Something that no request of the log did, done to a model at an instant."""
+
+
+class Contradiction(NamedTuple):
+    """The model says otherwise than the log. `what`: error, generation, leader, members, early (the model answers
+    before the broker did), late (it does not answer when the broker did), or renewed (of requests that were folded)."""
+
+    clue: Clue | Heard
+    at_ms: int
+    what: str
+    predicted: Answer | None
+    state: GroupState
+    """Of the model's group before the clue."""
+
+
+class Course:
+    """A model with the requests that it has not answered yet."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.open: dict[int, Clue] = {}
+        self.stores: list[tuple[int, int]] = []
+        """When the record of a request is stored, and its number."""
+        self.overdue: list[tuple[int, int]] = []
+        """When a request must have been answered, and its number."""
+        self.acts: list[tuple[int, int, Act]] = []
+        """Edits to come, by instant."""
+        self._numbered = 0
+        self.listed = False
+        """A join phase has ended since this was last asked, and the leader's list was as predicted."""
+
+    def copy(self) -> Course:
+        """The same, to be gone on with apart."""
+        other = Course(self.model.copy())
+        other.open, other.stores, other.overdue = dict(self.open), list(self.stores), list(self.overdue)
+        other.acts, other._numbered = list(self.acts), self._numbered
+        return other
+
+    def act_later(self, acts: Iterable[tuple[int, Act]]) -> None:
+        """Edits by instant."""
+        for at_ms, act in acts:
+            self._numbered += 1
+            heappush(self.acts, (at_ms, self._numbered, act))
+
+    def is_calm(self) -> bool:
+        """Whether nothing is under way: requests that only renew a session change nothing else."""
+        return not (self.open or self.stores or self.acts) and self.model.state is GroupState.STABLE
+
+    # --- going on
+
+    def step(self, item: Item, before: Iterable[Act] = ()) -> Contradiction | None:
+        """Take an item; the first answer on the way that is not the log's."""
+        at_ms = item.at_ms
+        found = self.go_on(at_ms - 1)
+        for act in before:
+            found = found or self._compare(act(self.model, at_ms))
+        if found is not None:
+            return found
+        if isinstance(item, Clue):
+            return self._ask(item)
+        if isinstance(item, Heard):
+            return self._hear(item)
+        return self._compare(self.model.reload(item.from_ms, at_ms))
+
+    def go_on(self, to_ms: int) -> Contradiction | None:
+        """Let time pass."""
+        stores, overdue, acts, model = self.stores, self.overdue, self.acts, self.model
+        while True:
+            store_ms = stores[0][0] if stores else NEVER_MS
+            overdue_ms = overdue[0][0] if overdue else NEVER_MS
+            act_ms = acts[0][0] if acts else NEVER_MS
+            next_ms = min(store_ms, overdue_ms, act_ms)
+            if next_ms > to_ms:
+                break
+            found = self._compare(model.advance(next_ms))
+            if found is None and act_ms == next_ms:
+                found = self._compare(heappop(acts)[2](model, next_ms))
+            elif found is None and store_ms == next_ms:
+                found = self._compare(model.stored(heappop(stores)[1], next_ms))
+            elif found is None:
+                clue = self.open.get(heappop(overdue)[1])
+                if clue is not None:
+                    found = Contradiction(clue, next_ms, "late", None, model.state)
+            if found is not None:
+                return found
+        if model.next_deadline_at_ms() <= to_ms:
+            return self._compare(model.advance(to_ms))
+        model.shard.now_ms = max(to_ms, model.shard.now_ms)
+        return None
+
+    def _ask(self, clue: Clue) -> Contradiction | None:
+        model, operation, number = self.model, clue.operation, clue.number
+        state = model.state
+        if isinstance(operation, ops.Join):
+            operation = self._shown(operation, clue)
+            if clue.error_code == 0:
+                model.chosen.learn(clue.generation_id, clue.leader, clue.protocol_name)
+        self.open[number] = clue
+        found = self._compare(model.perform(operation, clue.at_ms), state)
+        if found is not None:
+            return self._unanswered(clue.at_ms) or found
+        if number not in self.open:
+            return None
+        if number in model.shard.stores and clue.error_code == 0:
+            heappush(self.stores, (max(clue.answered_at_ms, clue.at_ms), number))
+        heappush(self.overdue, (clue.answered_at_ms + INSTANT_MS, number))
+        return None
+
+    def _unanswered(self, at_ms: int) -> Contradiction | None:
+        """What the log had answered before an instant and the model has not: that is where they part."""
+        before = [one for one in self.open.values() if one.answered_at_ms <= at_ms]
+        clue = min(before, key=lambda one: one.answered_at_ms, default=None)
+        return None if clue is None else Contradiction(clue, at_ms, "late", None, self.model.state)
+
+    def _shown(self, operation: ops.Join, clue: Clue) -> ops.Join:
+        """Where the log does not show what a member supports, its answer says whether that has changed."""
+        if operation.protocols[0][1] != UNSHOWN:
+            return operation
+        name = clue.protocol_name or "range"
+        group = self.model.group
+        member = None if group is None else group.members.get(operation.member_id)
+        same = (
+            group is not None
+            and member is not None
+            and clue.error_code == 0
+            and clue.generation_id == group.generation_id
+        )
+        told = f"{operation.number}".encode()
+        if same and member is not None:
+            return operation._replace(protocols=member.protocols)
+        return operation._replace(
+            protocols=((name, b"\0\0\0\0\0\1\0\1x" + len(told).to_bytes(4, "big") + told),)
+        )
+
+    def _hear(self, item: Heard) -> Contradiction | None:
+        group = self.model.group
+        for member_id, at_ms in item.heard:
+            wrong = group is None or group.state is not GroupState.STABLE or member_id not in group.members
+            if wrong or (group is not None and group.generation_id != item.generation_id):
+                return Contradiction(item, at_ms, "renewed", None, self.model.state)
+            self.model.renew(member_id, at_ms)
+        return None
+
+    # --- comparing
+
+    def _compare(self, answers: list[Answer], state: GroupState | None = None) -> Contradiction | None:
+        for answer in answers:
+            clue = self.open.pop(answer.number, None)
+            if clue is None:
+                continue
+            what = differs(clue, answer)
+            if what:
+                return Contradiction(clue, self.model.now_ms, what, answer, state or self.model.state)
+            if clue.members and answer.at_ms > clue.at_ms - 1 and clue.members == _ids(answer):
+                self.listed = True
+        return None
+
+
+def _ids(answer: Answer) -> frozenset[str]:
+    return frozenset(member_id for member_id, _, _ in answer.members)
+
+
+def differs(clue: Clue, answer: Answer) -> str:
+    """In what an answer is not the one in the log; empty if in nothing."""
+    operation = clue.operation
+    if isinstance(operation, ops.Leave):
+        wanted = (clue.error_code,) if operation.version < 3 else clue.entries
+        given = (answer.error_code,) if operation.version < 3 else tuple(error for _, _, error in answer.left)
+        if operation.version < 3 and clue.entries and clue.error_code == 0:
+            wanted = clue.entries[:1]
+        return "" if wanted == given or (not wanted and answer.error_code == clue.error_code) else "error"
+    if answer.error_code != clue.error_code:
+        return "error"
+    if not isinstance(operation, ops.Join | ops.Sync):
+        return ""
+    if isinstance(operation, ops.Join) and clue.error_code == 0:
+        if answer.generation_id != clue.generation_id:
+            return "generation"
+        if answer.leader != clue.leader:
+            return "leader"
+        if clue.members and clue.members != _ids(answer):
+            return "members"
+    if answer.at_ms > clue.at_ms:
+        apart_ms = answer.at_ms - clue.answered_at_ms
+        return "early" if apart_ms < -INSTANT_MS else "late" if apart_ms > INSTANT_MS else ""
+    return "early" if clue.answered_at_ms - answer.at_ms > LONG_AGO_MS else ""

@@ -1,0 +1,108 @@
+"""All groups of a log: events in, in whatever steps; each group's requests to its follower in the order of effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kardia.events import Event, Kind
+from kardia.follow.broker import Broker
+from kardia.follow.clues import FOLLOWED, MOVED, Clue, Lost, Moved, clue_of
+from kardia.follow.follower import Follower
+from kardia.follow.surprises import Counts, Surprise
+
+_RENEWING = frozenset({int(Kind.HEARTBEAT), int(Kind.COMMIT)})
+_TICK, _GAP = int(Kind.TICK), int(Kind.GAP)
+
+RELEASES_OF_TEXT = {"2.0": "2.0.1", "2.3": "2.3.1", "2.4": "2.4.1", "2.5": "2.5.1", "2.6": "2.7.2"}
+"""What a JoinGroup line in text shows of its release -> the newest of these releases."""
+
+
+class Following:
+    """The groups of one cluster, of brokers of one release."""
+
+    def __init__(self, kafka_version: str, *, begins: bool = True) -> None:
+        """`begins`: the log may have all of its groups' lives."""
+        self.broker = Broker(kafka_version)
+        self.followers: dict[str, Follower] = {}
+        self.surprises: list[Surprise] = []
+        self._begins = begins
+        self._held: list[tuple[float, str, int, Event]] = []
+        self._number = 0
+        self._sources: dict[str, str] = {}
+        self._answered_at_ms: dict[str, float] = {}
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Take events, in any order; nothing is compared before `advance`."""
+        held = self._held
+        for event in events:
+            if event.kind in FOLLOWED:
+                held.append((event.handled_at_ms, event.source, event.start, event))
+            elif event.kind == _TICK:
+                for from_ms, to_ms in (event.detail or {}).get("silences") or ():
+                    self.broker.was_silent(from_ms, to_ms)
+            elif event.kind == _GAP:
+                held.append((event.handled_at_ms, event.source, event.start, event))
+
+    def advance(self, to_ms: float) -> None:
+        """All requests that took effect up to an instant have been taken: compare them."""
+        self._held.sort(key=lambda one: one[:3])
+        place = 0
+        for place, (at_ms, _, _, event) in enumerate(self._held):
+            if at_ms > to_ms:
+                break
+            self._put(event)
+        else:
+            place = len(self._held)
+        del self._held[:place]
+
+    def finish(self) -> None:
+        """No more comes."""
+        self.advance(float("inf"))
+        for follower in self.followers.values():
+            follower.finish()
+            self._collect(follower)
+
+    def counts(self) -> Counts:
+        """Of all groups together."""
+        whole = Counts()
+        for follower in self.followers.values():
+            whole.add(follower.counts)
+        return whole
+
+    # --- one event
+
+    def _put(self, event: Event) -> None:
+        if event.kind == _GAP:
+            detail = event.detail or {}
+            from_ms, to_ms = int(detail.get("from_ms", -1)), int(detail.get("to_ms", event.handled_at_ms))
+            for follower in self.followers.values():
+                follower.take(Lost(to_ms, from_ms, "lines of the log are lost"))
+            return
+        group_id = event.group_id
+        follower = self.followers.get(group_id)
+        if follower is None:
+            if not group_id:
+                return
+            follower = self.followers[group_id] = Follower(group_id, self.broker, begins=self._begins)
+        if event.kind in _RENEWING and event.error_code == 0 and follower.hear(event):
+            return
+        self._number += 1
+        before = self._sources.get(group_id, event.source)
+        if event.error_code in MOVED:
+            self._moved(follower, event, "the coordinator moved, or loads")
+        elif before.split("/")[0] != event.source.split("/")[0]:
+            self._moved(follower, event, "another broker has become the coordinator")
+        self._sources[group_id] = event.source
+        clue = clue_of(event, self._number)
+        if clue is not None:
+            follower.take(clue)
+        if follower.surprises:
+            self._collect(follower)
+
+    def _moved(self, follower: Follower, event: Event, why: str) -> None:
+        at_ms = int(event.handled_at_ms)
+        follower.take(Moved(at_ms, at_ms, event.source, why))
+
+    def _collect(self, follower: Follower) -> None:
+        self.surprises += follower.surprises
+        follower.surprises = []

@@ -1,0 +1,373 @@
+"""One group of the coordinator model: asked, let go on, copied, and put together at an anchor.
+
+The rules are those of `kardia.coordinator`, called as its `Coordinator` calls them; what Kafka leaves to the order of a
+hash map is taken from the answers (`Chosen`). A record is stored when the log says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from kardia.coordinator.behaviour import Behaviour
+from kardia.coordinator.coordinator import HANDLERS, fire
+from kardia.coordinator.group import Group, Member, StuckError
+from kardia.coordinator.held_up import Replaced
+from kardia.coordinator.operations import Answer, Load, Operation, Stored, Unload
+from kardia.coordinator.rebalances import complete, prepare, try_complete
+from kardia.coordinator.records import GroupRecord, RecordedMember
+from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.shard import Shard, join_key, session_key, sync_key
+from kardia.coordinator.timers import Key, Timer
+from kardia.kafka.states import ErrorCode, GroupState
+
+NEVER_MS = 1 << 62
+"""Later than everything."""
+
+
+class Chosen:
+    """Answers what the model leaves open from what the broker answered: leader and protocol of each generation."""
+
+    def __init__(self) -> None:
+        self.leaders: dict[int, str] = {}
+        self.protocols: dict[int, str] = {}
+        self.next_generation = 1
+
+    def learn(self, generation_id: int, leader: str, protocol_name: str) -> None:
+        """A JoinGroup was answered so; what is older than two generations is forgotten."""
+        self.leaders[generation_id] = leader
+        self.protocols[generation_id] = protocol_name
+        if len(self.leaders) > 8:
+            for known in (self.leaders, self.protocols):
+                for old in sorted(known)[:-4]:
+                    del known[old]
+
+    def leader(self, group_id: str, candidates: Sequence[str]) -> str:  # noqa: ARG002
+        """Whom the answers of the next generation name, if it is one of them."""
+        wanted = self.leaders.get(self.next_generation, "")
+        return wanted if wanted in candidates else candidates[0]
+
+    def protocol(self, group_id: str, candidates: Sequence[str]) -> str:  # noqa: ARG002
+        """Which protocol they name."""
+        wanted = self.protocols.get(self.next_generation, "")
+        return wanted if wanted in candidates else candidates[0]
+
+    def order(self, group_id: str, member_ids: Sequence[str]) -> Sequence[str]:  # noqa: ARG002
+        """By id: nothing shows it."""
+        return member_ids
+
+
+class Seat(NamedTuple):
+    """A member as an anchor shows it."""
+
+    member_id: str
+    instance_id: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
+class Model:
+    """One group."""
+
+    def __init__(
+        self, group_id: str, behaviour: Behaviour, settings: CoordinatorSettings, chosen: Chosen, at_ms: int
+    ) -> None:
+        """Nobody knows the group at `at_ms`."""
+        self.group_id = group_id
+        self.chosen = chosen
+        self.shard = Shard(behaviour, settings._replace(appends_take_time=True, started_at_ms=at_ms), chosen)
+        self.holds: dict[tuple[Key, int], int] = {}
+        """Timer and its deadline -> when it fires instead."""
+        self.fired: list[Timer] = []
+        """The last timers that fired, oldest first."""
+        self.leader_is_free = False
+        """Who leads was left to the order of a hash map since the last join phase."""
+
+    # --- looking
+
+    @property
+    def now_ms(self) -> int:
+        """The instant of the last step."""
+        return self.shard.now_ms
+
+    @property
+    def group(self) -> Group | None:
+        """The group, None while the coordinator does not know it."""
+        return self.shard.groups.get(self.group_id)
+
+    @property
+    def state(self) -> GroupState:
+        """Its state; Dead where the coordinator does not know it."""
+        group = self.group
+        return GroupState.DEAD if group is None else group.state
+
+    def next_deadline_at_ms(self) -> int:
+        """When the next timer is due, NEVER_MS without any."""
+        timer = self.shard.timers.next()
+        return NEVER_MS if timer is None else timer.deadline_at_ms
+
+    # --- going on
+
+    def perform(self, operation: Operation, at_ms: int) -> list[Answer]:
+        """Apply an operation; what it answers."""
+        shard = self.shard
+        shard.now_ms = max(at_ms, shard.now_ms)
+        self._choose()
+        try:
+            HANDLERS[type(operation)](shard, operation)
+        except StuckError:
+            shard.answer(operation.number, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self._taken()
+
+    def stored(self, number: int, at_ms: int) -> list[Answer]:
+        """The record of a request is stored."""
+        return self.perform(Stored(-1, self.group_id, number), at_ms) if number in self.shard.stores else []
+
+    def advance(self, to_ms: int) -> list[Answer]:
+        """Let time pass; fire what is due, later where it is held."""
+        shard = self.shard
+        while (timer := shard.timers.pop_due(to_ms)) is not None:
+            release_ms = self.holds.get((timer.key, timer.deadline_at_ms), -1)
+            if release_ms > timer.deadline_at_ms:
+                shard.timers.arm(timer.key, release_ms, 0, timer.remaining_ms)
+                continue
+            self._fire(timer)
+        shard.now_ms = max(to_ms, shard.now_ms)
+        return self._taken()
+
+    def _fire(self, timer: Timer) -> None:
+        shard = self.shard
+        shard.now_ms = max(shard.now_ms, timer.deadline_at_ms)
+        self.fired.append(timer)
+        del self.fired[:-8]
+        self._choose()
+        try:
+            fire(shard, timer)
+        except StuckError:
+            return
+
+    def _choose(self) -> None:
+        """Let the answers name the leader where the model was free to take any."""
+        group = self.group
+        if group is None:
+            return
+        self.chosen.next_generation = group.generation_id + 1
+        if group.state is GroupState.PREPARING:
+            wanted = self.chosen.leaders.get(group.generation_id + 1, "")
+            if self.leader_is_free and wanted in group.members:
+                group.leader = wanted
+        else:
+            self.leader_is_free = False
+
+    def _taken(self) -> list[Answer]:
+        happened, self.shard.happenings = self.shard.happenings, []
+        group = self.group
+        if group is not None and group.state is GroupState.PREPARING:
+            self.leader_is_free |= any(one.kind == "leader" for one in happened) and len(group.members) > 1
+        return self.shard.take_answers()
+
+    # --- edits: what no request of the log did
+
+    def renew(self, member_id: str, at_ms: int) -> None:
+        """A member is heard; nothing else happens."""
+        group = self.group
+        member = None if group is None else group.members.get(member_id)
+        if group is not None and member is not None and not member.protected():
+            shard = self.shard
+            now_ms, shard.now_ms = shard.now_ms, at_ms
+            shard.arm_session(group, member)
+            shard.now_ms = now_ms
+
+    def begin(self, at_ms: int) -> list[Answer]:
+        """A rebalance begins that nobody is seen to begin."""
+        self.shard.now_ms = max(at_ms, self.shard.now_ms)
+        group = self.group
+        if group is not None and group.state in (GroupState.STABLE, GroupState.COMPLETING):
+            self._choose()
+            prepare(self.shard, group, "unseen")
+        return self._taken()
+
+    def remove(self, member_id: str, at_ms: int) -> list[Answer]:
+        """A member, or an id that was handed out, goes that nobody is seen to leave."""
+        shard, group = self.shard, self.group
+        shard.now_ms = max(at_ms, shard.now_ms)
+        if group is None:
+            return []
+        self._choose()
+        member = group.members.get(member_id)
+        if member is not None:
+            shard.dismiss_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "")
+            shard.forget_one(group, member_id)
+            if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+                prepare(shard, group, "unseen")
+            else:
+                try_complete(shard, group, by_expiry=True)
+        elif member_id in group.pending:
+            shard.forget(group, member_id)
+            try_complete(shard, group, by_expiry=True)
+        return self._taken()
+
+    def expect(self, member_id: str, at_ms: int, session_ms: int) -> None:
+        """An id has been handed out that nobody is seen to ask for: the join phase waits for it."""
+        group = self.group
+        if group is not None:
+            group.pending.add(member_id)
+            self.shard.timers.arm(session_key(self.group_id, member_id), at_ms, session_ms)
+
+    def seat(self, seat: Seat, at_ms: int, number: int) -> None:
+        """A member waits in a JoinGroup that is not in the log."""
+        group = self.group
+        if group is None:
+            return
+        member = group.members.get(seat.member_id)
+        if member is None:
+            member = Member(
+                seat.member_id,
+                seat.instance_id or None,
+                "",
+                "",
+                seat.session_timeout_ms,
+                seat.rebalance_timeout_ms,
+                seat.protocols,
+                waiting_join=number,
+            )
+            held = group.instances.get(seat.instance_id) if seat.instance_id else None
+            if held is not None:
+                self.shard.forget(group, held)
+            group.add(member)
+            group.pending.discard(seat.member_id)
+            if group.leader is None:
+                group.leader = seat.member_id
+            self.shard.timers.arm(session_key(self.group_id, seat.member_id), at_ms, 300_000)
+        elif member.waiting_join is None:
+            group.wait(member, number)
+
+    def finish_phase(self, at_ms: int) -> list[Answer]:
+        """The join phase ends now, without whoever has not joined."""
+        group = self.group
+        self.shard.now_ms = max(at_ms, self.shard.now_ms)
+        if group is not None and group.state is GroupState.PREPARING:
+            self._choose()
+            group.pending.clear()
+            try:
+                complete(self.shard, group)
+            except StuckError:
+                pass
+        return self._taken()
+
+    def reload(self, unloaded_at_ms: int, at_ms: int) -> list[Answer]:
+        """The coordinator gives the group up, and one loads it from its records at `at_ms`."""
+        answers = [*self.perform(Unload(-1), unloaded_at_ms)]
+        self.fired.clear()
+        return [*answers, *self.perform(Load(-2), at_ms)]
+
+    # --- anchors
+
+    def put_empty(self, generation_id: int, at_ms: int) -> None:
+        """The group is Empty."""
+        group = Group(self.group_id, at_ms)
+        group.generation_id = generation_id
+        self.shard.groups[self.group_id] = group
+        self.shard.now_ms = max(at_ms, self.shard.now_ms)
+
+    def put(
+        self,
+        generation_id: int,
+        leader: str,
+        protocol_name: str,
+        protocol_type: str,
+        seats: Iterable[Seat],
+        pending: Iterable[tuple[str, int]],
+        at_ms: int,
+    ) -> None:
+        """A join phase has ended at `at_ms` with these members. `pending`: ids that were handed out, and until when."""
+        shard = self.shard
+        shard.now_ms = max(at_ms, shard.now_ms)
+        group = Group(self.group_id, at_ms, GroupState.COMPLETING, generation_id, protocol_type, protocol_name, leader)
+        for seat in seats:
+            group.add(
+                Member(
+                    seat.member_id,
+                    seat.instance_id or None,
+                    "",
+                    "",
+                    seat.session_timeout_ms,
+                    seat.rebalance_timeout_ms,
+                    seat.protocols,
+                )
+            )
+        shard.groups[self.group_id] = group
+        shard.arm_sessions(group, group.members)
+        for member_id, to_ms in pending:
+            group.pending.add(member_id)
+            shard.timers.arm(session_key(self.group_id, member_id), to_ms, 0)
+        if shard.behaviour.sync_timer:
+            group.pending_sync.update(group.members)
+            shard.timers.arm(sync_key(self.group_id), at_ms, group.rebalance_timeout_ms())
+
+    def recorded(self, seats: Iterable[Seat], generation_id: int, leader: str, protocol_name: str) -> None:
+        """The group's last record, as far as an anchor shows it: what a load would bring back."""
+        members = tuple(
+            RecordedMember(
+                seat.member_id,
+                seat.instance_id or None,
+                "",
+                "",
+                seat.session_timeout_ms,
+                seat.rebalance_timeout_ms,
+                dict(seat.protocols).get(protocol_name, b""),
+                b"",
+            )
+            for seat in seats
+        )
+        record = GroupRecord(self.now_ms, generation_id, "consumer", protocol_name, leader, self.now_ms, members)
+        self.shard.records.groups[self.group_id] = record
+
+    def join_deadline_at_ms(self) -> int:
+        """When the join phase ends by its timer; -1 when none is armed."""
+        return self.shard.timers.deadline(join_key(self.group_id))
+
+    def session_deadline_at_ms(self, member_id: str) -> int:
+        """When the session of a member, or a pending id, ends; -1 when no timer is armed."""
+        return self.shard.timers.deadline(session_key(self.group_id, member_id))
+
+    # --- copying
+
+    def copy(self) -> Model:
+        """The same group, to be gone on with apart. What was chosen is shared: it is what the log says."""
+        other = Model.__new__(Model)
+        other.group_id, other.chosen = self.group_id, self.chosen
+        other.holds, other.fired = dict(self.holds), list(self.fired)
+        other.leader_is_free = self.leader_is_free
+        old = self.shard
+        other.shard = shard = Shard(old.behaviour, old.settings, old.choose)
+        shard.now_ms, shard.loaded = old.now_ms, old.loaded
+        shard.timers = old.timers.copy()
+        shard.records.groups = dict(old.records.groups)
+        shard.failed = dict(old.failed)
+        for group_id, group in old.groups.items():
+            shard.groups[group_id] = _copied(group)
+        shard.stores = dict(old.stores)
+        for number, held in old.stores.items():
+            if isinstance(held, Replaced):
+                there = other.group
+                member = None if there is None else there.members.get(held.member.member_id)
+                shard.stores[number] = held if member is None else replace(held, member=member)
+        return other
+
+
+def _copied(group: Group) -> Group:
+    return replace(
+        group,
+        members={member_id: replace(member) for member_id, member in group.members.items()},
+        ids=list(group.ids),
+        supported=Counter(group.supported),
+        instances=dict(group.instances),
+        pending=set(group.pending),
+        pending_sync=set(group.pending_sync),
+        offsets={},
+        open_offsets={},
+    )

@@ -1,0 +1,33 @@
+"""How exact the instants of a request log are, and how far a candidate may reach. The only place with such numbers."""
+
+from __future__ import annotations
+
+ORDER_MS = 3
+"""Two requests of different connections so near may have taken effect the other way round: stamps are cut to 1 ms, and
+a handler thread may lose the processor between the group and its line."""
+
+INSTANT_MS = 60
+"""An answer that waited is given so near to the instant that the model says. Java's coordinator stores a batch before
+(`group.coordinator.append.linger.ms`, 5 to 10 ms), and a busy broker takes tens of ms."""
+
+LATE_MS = 1_000
+"""A timer of a broker that is up fires so late at most: 30 to 150 ms were seen beside a busy neighbour, 900 ms at
+most in the simulated fleet. Of one that stood still by so much longer as its log was silent."""
+
+LONG_AGO_MS = 2_000
+"""Requests answered at once are logged within that; what waits longer has been parked."""
+
+CANDIDATES_MAX = 16
+"""Replays that one contradiction may cost."""
+
+WINDOW_MAX = 2_000
+"""Clues since an anchor that are kept. The oldest half goes, and what began there is no longer put in question."""
+
+GATHERED_MAX = 2_000
+"""Requests that are kept while a group is unknown."""
+
+REPEATED = 3
+"""So often a rule of the release must be broken, and more often than kept, before it is the broker that is named."""
+
+assert ORDER_MS < INSTANT_MS < LATE_MS  # noqa: S101  relations between constants of this file
+assert CANDIDATES_MAX < WINDOW_MAX  # noqa: S101
