@@ -80,7 +80,7 @@ class Gathered:
             and one.at_ms <= end_ms < one.at_ms + one.operation.session_timeout_ms
         ]
         kind = leader.operation.protocol_type if isinstance(leader.operation, ops.Join) else "consumer"
-        model.chosen.learn(leader.generation_id, leader.leader, name)
+        model.chosen.learn(leader.generation_id, leader.leader, name, end_ms)
         model.put(leader.generation_id, leader.leader, name, kind, found, pending, end_ms)
         return all(one.member_id in asked for one in found)
 

@@ -86,22 +86,47 @@ def _assumption(plan: Plan, course: Course, found: Contradiction, evidence: Evid
 
 
 def _order(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
-    last = plan.items[-1]
-    if not isinstance(last, Clue):
+    """The last request took effect before one that seems to be earlier, or one that seems to be later did before it;
+    each between its arrival and its answer."""
+    if not plan.items or not isinstance(plan.items[-1], Clue):
         return
+    last = plan.items[-1]
+    by_ms = last.at_ms if found.what != "late" or not isinstance(found.clue, Clue) else found.clue.answered_at_ms
+    if by_ms < last.at_ms and last.arrived_at_ms <= by_ms + ORDER_MS:
+        yield Candidate("order", last.member_id, replace(plan, items=_moved(plan.items[:-1], last, by_ms)))
     for back in range(2, min(len(plan.items), 4) + 1):
         other = plan.items[-back]
-        if not isinstance(other, Clue) or last.at_ms - other.at_ms > ORDER_MS:
+        if not isinstance(other, Clue) or last.arrived_at_ms > other.at_ms + ORDER_MS:
             break
         if other.connection != last.connection:
-            items = (*plan.items[:-back], last, *plan.items[-back:-1])
+            moved = last._replace(at_ms=min(last.at_ms, other.at_ms))
+            items = (*plan.items[:-back], moved, *plan.items[-back:-1])
             yield Candidate("order", last.member_id, replace(plan, items=items))
-    for other in evidence.following[:3]:
-        if not isinstance(other, Clue) or other.at_ms - last.at_ms > ORDER_MS:
-            break
-        if other.connection != last.connection:
-            items = (*plan.items[:-1], other, last)
+    waits = isinstance(last.operation, ops.Join | ops.Sync)
+    for back in range(2, min(len(plan.items), 4) + 1):
+        other = plan.items[-back]
+        parks = isinstance(other, Clue) and isinstance(other.operation, ops.Join | ops.Sync)
+        if isinstance(other, Clue) and not parks and other.connection != last.connection:
+            if other.answered_at_ms + ORDER_MS < last.at_ms:
+                continue
+            moved = other._replace(at_ms=last.at_ms)
+            items = (*plan.items[:-back], *plan.items[len(plan.items) - back + 1 :], moved)
             yield Candidate("order", other.member_id, replace(plan, items=items))
+    near = [
+        one
+        for one in evidence.following
+        if isinstance(one, Clue) and one.arrived_at_ms <= by_ms + ORDER_MS and one.connection != last.connection
+    ]
+    for other in near[: 3 if waits else 2]:
+        yield Candidate("order", other.member_id, replace(plan, items=_moved(plan.items, other, by_ms)))
+
+
+def _moved(items: tuple[Item, ...], clue: Clue, to_ms: int) -> tuple[Item, ...]:
+    """With a clue that took effect at an instant, before what took effect then."""
+    place = len(items)
+    while place and items[place - 1].at_ms >= to_ms:
+        place -= 1
+    return (*items[:place], clue._replace(at_ms=to_ms), *items[place:])
 
 
 def _timer_late(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
@@ -160,9 +185,9 @@ def _setting(plan: Plan, course: Course, found: Contradiction, evidence: Evidenc
     if evidence.settings_open and found.what in ("early", "late") and group is not None and group.from_empty:
         begun_ms = _begun(plan, clue)
         waited_ms = clue.answered_at_ms - begun_ms
-        exact = [waited_ms // step * step for step in (500, 100, 10)]
-        tried = dict.fromkeys((0, 3_000, *exact, waited_ms // 200 * 100, waited_ms // 300 * 100, waited_ms))
-        for delay_ms in [one for one in tried if one >= 0 and one != settings.initial_rebalance_delay_ms][:6]:
+        near = [round(waited_ms / times / step) * step for times in (1, 2, 3) for step in (500, 100)]
+        tried = dict.fromkeys((0, 3_000, *near, waited_ms))
+        for delay_ms in [one for one in tried if one >= 0 and one != settings.initial_rebalance_delay_ms][:8]:
             changed = settings._replace(initial_rebalance_delay_ms=delay_ms)
             yield Candidate("setting", "", replace(plan, settings=changed))
 

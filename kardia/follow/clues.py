@@ -50,7 +50,10 @@ class Clue(NamedTuple):
     number: int
     at_ms: int
     """When it took effect, as far as the stamps of its line say; cut to 1 ms."""
+    arrived_at_ms: int
+    """It did not before."""
     answered_at_ms: int
+    """Nor after, unless it is one that is parked."""
     operation: Operation
     error_code: int
     generation_id: int = -1
@@ -69,11 +72,6 @@ class Clue(NamedTuple):
     connection: str = ""
     source: str = ""
     start: int = -1
-
-    @property
-    def waited(self) -> bool:
-        """Whether the answer came so late that the request was parked."""
-        return self.answered_at_ms - self.at_ms > 0
 
 
 class Heard(NamedTuple):
@@ -143,6 +141,7 @@ def _join(event: Event, number: int, instance: str | None) -> Clue:
     return Clue(
         number,
         int(event.handled_at_ms),
+        int(event.arrived_at_ms),
         int(event.decided_at_ms),
         operation,
         event.error_code,
@@ -212,6 +211,7 @@ def _plain(event: Event, number: int, operation: Operation) -> Clue:
     return Clue(
         number,
         int(event.handled_at_ms),
+        int(event.arrived_at_ms),
         int(event.decided_at_ms),
         operation,
         event.error_code,

@@ -116,7 +116,7 @@ class Course:
         if isinstance(operation, ops.Join):
             operation = self._shown(operation, clue)
             if clue.error_code == 0:
-                model.chosen.learn(clue.generation_id, clue.leader, clue.protocol_name)
+                model.chosen.learn(clue.generation_id, clue.leader, clue.protocol_name, clue.answered_at_ms)
         self.open[number] = clue
         found = self._compare(model.perform(operation, clue.at_ms), state)
         if found is not None:
@@ -170,7 +170,7 @@ class Course:
             clue = self.open.pop(answer.number, None)
             if clue is None:
                 continue
-            what = differs(clue, answer)
+            what = differs(clue, answer, self.model.chosen.ends.get(clue.generation_id, clue.answered_at_ms))
             if what:
                 return Contradiction(clue, self.model.now_ms, what, answer, state or self.model.state)
             if clue.members and answer.at_ms > clue.at_ms - 1 and clue.members == _ids(answer):
@@ -182,8 +182,9 @@ def _ids(answer: Answer) -> frozenset[str]:
     return frozenset(member_id for member_id, _, _ in answer.members)
 
 
-def differs(clue: Clue, answer: Answer) -> str:
-    """In what an answer is not the one in the log; empty if in nothing."""
+def differs(clue: Clue, answer: Answer, end_ms: int) -> str:
+    """In what an answer is not the one in the log; empty if in nothing. `end_ms`: when the first JoinGroup of the same
+    generation was answered."""
     operation = clue.operation
     if isinstance(operation, ops.Leave):
         wanted = (clue.error_code,) if operation.version < 3 else clue.entries
@@ -202,7 +203,8 @@ def differs(clue: Clue, answer: Answer) -> str:
             return "leader"
         if clue.members and clue.members != _ids(answer):
             return "members"
+    joined = isinstance(operation, ops.Join) and clue.error_code == 0 and end_ms > clue.at_ms
+    apart_ms = answer.at_ms - (end_ms if joined else clue.answered_at_ms)
     if answer.at_ms > clue.at_ms:
-        apart_ms = answer.at_ms - clue.answered_at_ms
         return "early" if apart_ms < -INSTANT_MS else "late" if apart_ms > INSTANT_MS else ""
-    return "early" if clue.answered_at_ms - answer.at_ms > LONG_AGO_MS else ""
+    return "early" if apart_ms < -LONG_AGO_MS else ""

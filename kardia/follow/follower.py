@@ -17,10 +17,10 @@ from kardia.follow.broker import Broker
 from kardia.follow.candidates import Candidate, Evidence, candidates
 from kardia.follow.clues import Clue, Heard, Lost, Moved
 from kardia.follow.course import Contradiction, Course
-from kardia.follow.model import Chosen, Model
+from kardia.follow.model import NEVER_MS, Chosen, Model
 from kardia.follow.plan import Plan, replayed
 from kardia.follow.surprises import Counts, Surprise, SurpriseClass
-from kardia.follow.tolerances import CANDIDATES_MAX, LATE_MS, ORDER_MS, WINDOW_MAX
+from kardia.follow.tolerances import CANDIDATES_MAX, LATE_MS, LOOK_MS, ORDER_MS, WINDOW_MAX
 from kardia.follow.words import predicted_words, request_word, rule_words, seen_words
 from kardia.kafka.states import GroupState
 
@@ -62,6 +62,8 @@ class Follower:
         self._surprised = False
         self._signs = ""
         """Why evidence may be missing in this window; empty where nothing shows it."""
+        self._stuck: Contradiction | None = None
+        """Not explained yet: a little more is read before."""
         self._quiet = Quiet()
         self._heard: dict[str, int] = {}
 
@@ -94,14 +96,27 @@ class Follower:
     def take(self, item: Clue | Moved | Lost) -> None:
         """Take a clue; it is compared when no other can come before it."""
         self._waiting.append(item)
-        while self._waiting[0].at_ms + ORDER_MS < item.at_ms:
-            self._apply(self._waiting.popleft())
+        self._go_on(item.at_ms)
+
+    def _go_on(self, to_ms: int) -> None:
+        """Apply what nothing can come before any more, of what is known up to an instant."""
+        while True:
+            stuck = self._stuck
+            if stuck is not None:
+                if stuck.at_ms + LOOK_MS >= to_ms:
+                    return
+                self._stuck = None
+                self._explain(stuck)
+                self._settle()
+            elif self._waiting and self._waiting[0].at_ms + ORDER_MS < to_ms:
+                self._apply(self._waiting.popleft())
+            else:
+                return
 
     def finish(self) -> None:
         """No more comes: compare what is held back, and what waits."""
         self._signs = self._signs or "the log ends"
-        while self._waiting:
-            self._apply(self._waiting.popleft())
+        self._go_on(NEVER_MS)
         self._flush()
         while self.course is not None and self.course.open:
             last_ms = max(clue.answered_at_ms for clue in self.course.open.values())
@@ -137,9 +152,12 @@ class Follower:
         found = course.step(item)
         self._plan = self._plan.adding(item)
         if found is not None:
-            self._explain(found)
-        elif self.broker.rules.broken:
-            self.broker.rules.keeps((request_word(item), state, f"error: {item.error_code}"))
+            self._stuck = found._replace(at_ms=max(found.at_ms, item.at_ms))
+            self._quiet.to_ms = -1
+            self._note(item)
+            return
+        if self.broker.rules.broken:
+            self.broker.rules.keeps((request_word(item), str(state), f"error: {item.error_code}"))
         self._note(item)
         self._settle()
 
@@ -219,6 +237,8 @@ class Follower:
         """Whether a group that nothing is known of begins with a clue: with no group, its answer would be the same."""
         if not self.begins or not isinstance(item, Clue) or self.counts.answers:
             return False
+        if isinstance(item.operation, ops.Join) and not item.operation.member_id:
+            return True
         return Course(self._model(item.at_ms - 1)).step(item) is None
 
     def _lose(self, why: str) -> None:
@@ -275,10 +295,13 @@ class Follower:
 
     def _adopt(self, one: Candidate, course: Course) -> None:
         taken = len(one.plan.items) - len(self._plan.items)
-        for item in one.plan.items if taken else ():
-            if item in self._waiting:
-                self._waiting.remove(item)
-                self.counts.answers += 1
+        if taken > 0:
+            numbers = {item.number for item in one.plan.items[-taken - 4 :] if isinstance(item, Clue)}
+            before = len(self._waiting)
+            self._waiting = deque(
+                item for item in self._waiting if not isinstance(item, Clue) or item.number not in numbers
+            )
+            self.counts.answers += before - len(self._waiting)
         self.course, self._plan = course, one.plan
         self.counts.explained[one.name] += 1
         if one.plan.settings is not None:

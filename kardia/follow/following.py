@@ -9,9 +9,13 @@ from kardia.follow.broker import Broker
 from kardia.follow.clues import FOLLOWED, MOVED, Clue, Lost, Moved, clue_of
 from kardia.follow.follower import Follower
 from kardia.follow.surprises import Counts, Surprise
+from kardia.follow.tolerances import ORDER_MS
 
 _RENEWING = frozenset({int(Kind.HEARTBEAT), int(Kind.COMMIT)})
 _TICK, _GAP = int(Kind.TICK), int(Kind.GAP)
+
+CONNECTIONS_MAX = 50_000
+"""Connections whose last request is remembered; the one that was opened first goes."""
 
 RELEASES_OF_TEXT = {"2.0": "2.0.1", "2.3": "2.3.1", "2.4": "2.4.1", "2.5": "2.5.1", "2.6": "2.7.2"}
 """What a JoinGroup line in text shows of its release -> the newest of these releases."""
@@ -28,6 +32,8 @@ class Following:
         self._begins = begins
         self._held: list[tuple[float, str, int, Event]] = []
         self._number = 0
+        self._connections: dict[str, float] = {}
+        """When the last request of each took effect."""
         self._sources: dict[str, str] = {}
         self._answered_at_ms: dict[str, float] = {}
 
@@ -36,12 +42,23 @@ class Following:
         held = self._held
         for event in events:
             if event.kind in FOLLOWED:
-                held.append((event.handled_at_ms, event.source, event.start, event))
+                held.append((self._effect_at(event), event.source, event.start, event))
             elif event.kind == _TICK:
                 for from_ms, to_ms in (event.detail or {}).get("silences") or ():
                     self.broker.was_silent(from_ms, to_ms)
             elif event.kind == _GAP:
                 held.append((event.handled_at_ms, event.source, event.start, event))
+
+    def _effect_at(self, event: Event) -> float:
+        """When it was handled; not before what its connection sent before, whatever the stamps say."""
+        connection, at_ms = event.connection, event.handled_at_ms
+        before_ms = self._connections.get(connection, at_ms)
+        if before_ms > at_ms and before_ms - at_ms <= ORDER_MS:
+            at_ms = before_ms
+        self._connections[connection] = at_ms
+        if len(self._connections) > CONNECTIONS_MAX:
+            del self._connections[next(iter(self._connections))]
+        return at_ms
 
     def advance(self, to_ms: float) -> None:
         """All requests that took effect up to an instant have been taken: compare them."""

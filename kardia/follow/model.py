@@ -33,16 +33,18 @@ class Chosen:
     def __init__(self) -> None:
         self.leaders: dict[int, str] = {}
         self.protocols: dict[int, str] = {}
+        self.ends: dict[int, int] = {}
+        """When the first JoinGroup of a generation was answered: the lines of others may come late."""
         self.next_generation = 1
 
-    def learn(self, generation_id: int, leader: str, protocol_name: str) -> None:
-        """A JoinGroup was answered so; what is older than two generations is forgotten."""
+    def learn(self, generation_id: int, leader: str, protocol_name: str, answered_at_ms: int) -> None:
+        """A JoinGroup was answered so; what is older than a few generations is forgotten."""
+        if len(self.leaders) > 8 and generation_id not in self.leaders:
+            for old in sorted(self.leaders)[:-4]:
+                del self.leaders[old], self.protocols[old], self.ends[old]
         self.leaders[generation_id] = leader
         self.protocols[generation_id] = protocol_name
-        if len(self.leaders) > 8:
-            for known in (self.leaders, self.protocols):
-                for old in sorted(known)[:-4]:
-                    del known[old]
+        self.ends[generation_id] = min(answered_at_ms, self.ends.get(generation_id, answered_at_ms))
 
     def leader(self, group_id: str, candidates: Sequence[str]) -> str:  # noqa: ARG002
         """Whom the answers of the next generation name, if it is one of them."""

@@ -6,6 +6,10 @@ ORDER_MS = 3
 """Two requests of different connections so near may have taken effect the other way round: stamps are cut to 1 ms, and
 a handler thread may lose the processor between the group and its line."""
 
+LOOK_MS = 250
+"""So much further is read before a contradiction is explained: the line of a request that took effect before may have
+been written so late (a busy broker, the first request of its kind in a process)."""
+
 INSTANT_MS = 60
 """An answer that waited is given so near to the instant that the model says. Java's coordinator stores a batch before
 (`group.coordinator.append.linger.ms`, 5 to 10 ms), and a busy broker takes tens of ms."""
@@ -14,8 +18,9 @@ LATE_MS = 1_000
 """A timer of a broker that is up fires so late at most: 30 to 150 ms were seen beside a busy neighbour, 900 ms at
 most in the simulated fleet. Of one that stood still by so much longer as its log was silent."""
 
-LONG_AGO_MS = 2_000
-"""Requests answered at once are logged within that; what waits longer has been parked."""
+LONG_AGO_MS = 300
+"""A JoinGroup or SyncGroup answered at once is logged within that, the first of a process too; what waits longer has been
+parked."""
 
 CANDIDATES_MAX = 16
 """Replays that one contradiction may cost."""
