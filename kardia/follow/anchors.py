@@ -35,6 +35,10 @@ class Gathered:
         self._joins.clear()
         self._generation_id = -1
 
+    def forget_generation(self) -> None:
+        """Another coordinator may be in an older one."""
+        self._generation_id = -1
+
     def leader(self, at_ms: int) -> Clue | None:
         """The JoinGroup of the leader of a phase that has ended by an instant, the first such."""
         listed = (

@@ -34,6 +34,8 @@ class Broker:
     rules: Rules = field(default_factory=Rules)
     shown: Counter[str] = field(default_factory=Counter)
     """Setting -> how many answers have shown its value."""
+    refuted: set[tuple[str, int]] = field(default_factory=set)
+    """Settings with values that answers have shown to be untrue."""
     silences: list[tuple[float, float]] = field(default_factory=list)
     """When its log was silent, for longer than any log of a broker that is well."""
 
@@ -55,8 +57,13 @@ class Broker:
         for setting in PROPERTIES:
             value = getattr(settings, setting)
             if value != getattr(self.settings, setting):
+                self.refuted.add((setting, getattr(self.settings, setting)))
                 self.settings = self.settings._replace(**{setting: value})
                 self.shown[setting] = 1
+
+    def refuted_values(self, setting: str) -> frozenset[int]:
+        """Values that a setting does not have."""
+        return frozenset(value for name, value in self.refuted if name == setting)
 
     def was_silent(self, from_ms: float, to_ms: float) -> None:
         """Nothing was logged between two lines."""

@@ -18,12 +18,13 @@ from kardia.follow.clues import Clue
 from kardia.follow.course import Act, Contradiction, Course, Item
 from kardia.follow.model import Model, Seat
 from kardia.follow.plan import Plan
-from kardia.follow.tolerances import LATE_MS, ORDER_MS
+from kardia.follow.tolerances import INSTANT_MS, LATE_MS, ORDER_MS
 from kardia.kafka.states import ErrorCode, GroupState
 
 CANDIDATES: dict[str, str] = {
     "assumption dropped": "the group had lived before the log, and was in a higher generation",
     "order": "two requests of one instant took effect the other way round",
+    "instant": "a line came late: what is computed from its stamp is later than it was",
     "timer late": "a timer fired later than it was due",
     "setting": "the broker is configured otherwise than was assumed",
     "rebalance begun unseen": "a JoinGroup that is not in the log began a rebalance",
@@ -59,6 +60,8 @@ class Evidence:
     """Member -> the connection of its request before."""
     loads: Sequence[tuple[int, int]] = ()
     """When the coordinator may have loaded the group: from, to."""
+    refuted_delays: frozenset[int] = frozenset()
+    """Values of the initial delay that answers have shown to be untrue."""
     settings_open: bool = True
     """No answer has shown yet what the broker's initial delay is."""
 
@@ -183,26 +186,42 @@ def _setting(plan: Plan, course: Course, found: Contradiction, evidence: Evidenc
     if predicted is not None and predicted.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED:
         yield Candidate("setting", "", replace(plan, settings=settings._replace(group_max_size=settings.group_max_size + 1)))
     if evidence.settings_open and found.what in ("early", "late") and group is not None and group.from_empty:
-        begun_ms = _begun(plan, clue)
-        waited_ms = clue.answered_at_ms - begun_ms
-        near = [round(waited_ms / times / step) * step for times in (1, 2, 3) for step in (500, 100)]
-        tried = dict.fromkeys((0, 3_000, *near, waited_ms))
-        for delay_ms in [one for one in tried if one >= 0 and one != settings.initial_rebalance_delay_ms][:8]:
+        for delay_ms in _delays(_burst(plan, evidence, clue), settings.initial_rebalance_delay_ms, evidence):
             changed = settings._replace(initial_rebalance_delay_ms=delay_ms)
             yield Candidate("setting", "", replace(plan, settings=changed))
 
 
-def _begun(plan: Plan, clue: Clue) -> int:
-    """When the first of those asked who were answered together."""
-    asked = (
-        one.at_ms
-        for one in plan.items
+def _delays(burst: Sequence[Clue], known_ms: int, evidence: Evidence) -> list[int]:
+    """Initial delays that fit: once, or as often as it was extended, from the first JoinGroup to the answers. Round
+    values first; the exact one where none of them fits."""
+    first = min(burst, key=lambda one: one.at_ms)
+    end_ms = min(one.answered_at_ms for one in burst)
+    least_ms, most_ms = end_ms - first.at_ms - INSTANT_MS, end_ms - first.arrived_at_ms + ORDER_MS
+    fitting = [
+        delay_ms
+        for times in (1, 2, 3, 4)
+        for delay_ms in ROUND_MS
+        if least_ms <= times * delay_ms <= most_ms and (times == 1 or len(burst) >= times)
+    ]
+    exact_ms = end_ms - first.at_ms
+    tried = dict.fromkeys((*fitting, round(exact_ms / 100) * 100, exact_ms))
+    return [one for one in tried if one >= 0 and one != known_ms and one not in evidence.refuted_delays][:5]
+
+
+ROUND_MS = (0, 100, 200, 250, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 4_000, 5_000, 6_000, 10_000, 15_000, 20_000, 30_000, 60_000)
+"""What people configure as a delay."""
+
+
+def _burst(plan: Plan, evidence: Evidence, clue: Clue) -> list[Clue]:
+    """The JoinGroups that were answered together with one."""
+    return [
+        one
+        for one in (*plan.items, *evidence.following)
         if isinstance(one, Clue)
         and isinstance(one.operation, ops.Join)
         and one.error_code == 0
         and one.generation_id == clue.generation_id
-    )
-    return min(asked, default=clue.at_ms)
+    ] or [clue]
 
 
 def _phase(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
@@ -211,19 +230,16 @@ def _phase(plan: Plan, course: Course, found: Contradiction, evidence: Evidence)
     clue, model = found.clue, course.model
     if not isinstance(clue, Clue) or not isinstance(clue.operation, ops.Join) or clue.error_code != 0:
         return
-    burst = [
-        one
-        for one in (*plan.items, *evidence.following)
-        if isinstance(one, Clue)
-        and isinstance(one.operation, ops.Join)
-        and one.error_code == 0
-        and one.generation_id == clue.generation_id
-    ]
+    burst = _burst(plan, evidence, clue)
     leader = next((one for one in burst if one.members), None)
     end_ms = min(one.answered_at_ms for one in burst)
-    if found.what == "late" and model.state is GroupState.PREPARING:
-        yield Candidate("gone unseen", "", plan.acting(end_ms, _end_phase(leader, evidence)))
     first = min(burst, key=lambda one: one.at_ms)
+    group = model.group
+    if found.what == "late" and group is not None and group.state is GroupState.PREPARING:
+        ahead_ms = model.join_deadline_at_ms() - end_ms
+        if 0 < ahead_ms <= LATE_MS and group.all_joined():
+            yield Candidate("instant", "", plan.acting(end_ms, lambda model, at: model.finish_phase(at)))
+        yield Candidate("gone unseen", "", plan.acting(end_ms, _end_phase(leader, evidence)))
     if found.what in ("early", "members", "leader", "error", "generation"):
         waiting = plan.acting_before(first.number, _expecting(first.number))
         yield Candidate("joined unseen", "", waiting.acting(end_ms, _end_phase(leader, evidence)))
@@ -314,7 +330,15 @@ def _renewing(member_id: str) -> Act:
 
 
 def _loaded(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
-    """Where something shows that the coordinator may have loaded the group: at the end of that stretch, or before."""
-    for from_ms, to_ms in evidence.loads[-2:]:
-        for at_ms in dict.fromkeys((to_ms, (from_ms + to_ms) // 2, from_ms)):
-            yield Candidate("loaded", "", plan.acting(at_ms, lambda model, at: model.reload(at, at)))
+    """Where something shows that a coordinator has loaded the group: just so late that a session, which ended before
+    what contradicts, would end after it; or at the end of the stretch, or before."""
+    if not evidence.loads:
+        return
+    from_ms, to_ms = evidence.loads[-1]
+    late = []
+    for timer in _sessions_ended(course):
+        lasts_ms = evidence.seats[timer.key[2]].session_timeout_ms if timer.key[2] in evidence.seats else 10_000
+        late.append(plan.items[-1].at_ms + 1 - lasts_ms)
+    for at_ms in dict.fromkeys((*late, to_ms, (from_ms + to_ms) // 2, from_ms)):
+        if at_ms >= from_ms:
+            yield Candidate("loaded", "", plan.acting(at_ms, lambda model, at: model.load(at)))

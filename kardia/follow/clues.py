@@ -112,7 +112,8 @@ def clue_of(event: Event, number: int) -> Clue | None:
 def sent_away(event: Event) -> bool:
     """Whether a coordinator had let a request wait when it gave the group up. Others were refused at the door."""
     waits = event.kind in (Kind.JOIN, Kind.SYNC)
-    return waits and event.error_code in MOVED and event.decided_at_ms - event.handled_at_ms > INSTANT_MS
+    refused = event.error_code == ErrorCode.NOT_COORDINATOR
+    return waits and refused and event.decided_at_ms - event.handled_at_ms > INSTANT_MS
 
 
 def _join(event: Event, number: int, instance: str | None) -> Clue:

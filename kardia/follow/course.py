@@ -14,7 +14,7 @@ from kardia.coordinator import operations as ops
 from kardia.coordinator.operations import Answer
 from kardia.follow.clues import UNSHOWN, Clue, Heard, Moved
 from kardia.follow.model import NEVER_MS, Model
-from kardia.follow.tolerances import INSTANT_MS, LONG_AGO_MS
+from kardia.follow.tolerances import INSTANT_MS, LONG_AGO_MS, ORDER_MS
 from kardia.kafka.states import GroupState
 
 Item = Clue | Heard | Moved
@@ -82,7 +82,7 @@ class Course:
             return self._ask(item)
         if isinstance(item, Heard):
             return self._hear(item)
-        return self._compare(self.model.reload(item.from_ms, at_ms))
+        return self._compare(self.model.unload(at_ms))
 
     def go_on(self, to_ms: int) -> Contradiction | None:
         """Let time pass."""
@@ -112,11 +112,16 @@ class Course:
 
     def _ask(self, clue: Clue) -> Contradiction | None:
         model, operation, number = self.model, clue.operation, clue.number
+        if not model.shard.loaded:
+            found = self._compare(model.load(clue.at_ms - 1))
+            if found is not None:
+                return found
         state = model.state
         if isinstance(operation, ops.Join):
             operation = self._shown(operation, clue)
             if clue.error_code == 0:
                 model.chosen.learn(clue.generation_id, clue.leader, clue.protocol_name, clue.answered_at_ms)
+            self._lead(clue)
         self.open[number] = clue
         found = self._compare(model.perform(operation, clue.at_ms), state)
         if found is not None:
@@ -127,6 +132,17 @@ class Course:
             heappush(self.stores, (max(clue.answered_at_ms, clue.at_ms), number))
         heappush(self.overdue, (clue.answered_at_ms + INSTANT_MS, number))
         return None
+
+    def _lead(self, clue: Clue) -> None:
+        """Of two that join an Empty group at one instant either may be the first: the answers say which leads."""
+        group, chosen = self.model.group, self.model.chosen
+        if group is None or group.state is not GroupState.PREPARING or not group.from_empty:
+            return
+        if chosen.leaders.get(group.generation_id + 1) != clue.member_id:
+            return
+        first = next((one for one in self.open.values() if one.member_id == group.leader), None)
+        if first is not None and clue.arrived_at_ms <= first.at_ms + ORDER_MS:
+            self.model.leads_next = clue.member_id
 
     def _unanswered(self, at_ms: int) -> Contradiction | None:
         """What the log had answered before an instant and the model has not: that is where they part."""
@@ -203,6 +219,8 @@ def differs(clue: Clue, answer: Answer, end_ms: int) -> str:
             return "leader"
         if clue.members and clue.members != _ids(answer):
             return "members"
+    if isinstance(operation, ops.Sync) and clue.error_code == 0:
+        return ""  # what it waited for is that a record is stored, and the log says when
     joined = isinstance(operation, ops.Join) and clue.error_code == 0 and end_ms > clue.at_ms
     apart_ms = answer.at_ms - (end_ms if joined else clue.answered_at_ms)
     if answer.at_ms > clue.at_ms:

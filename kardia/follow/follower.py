@@ -62,6 +62,8 @@ class Follower:
         self._surprised = False
         self._signs = ""
         """Why evidence may be missing in this window; empty where nothing shows it."""
+        self._moved_at_ms = -1
+        """When the coordinator gave the group up, while nobody has answered since."""
         self._stuck: Contradiction | None = None
         """Not explained yet: a little more is read before."""
         self._quiet = Quiet()
@@ -137,7 +139,7 @@ class Follower:
         if self.course is None:
             self._look_for_anchor(item)
         if isinstance(item, Moved):
-            self._lose(item.why)
+            self._move(item)
             return
         self.counts.answers += 1
         if self.course is None:
@@ -149,6 +151,9 @@ class Follower:
         if course.model.shard.settings is not self.broker.settings:
             course.model.shard.settings = self.broker.settings
         state = course.model.state
+        if self._moved_at_ms >= 0:
+            self._evidence.loads = ((self._moved_at_ms, item.at_ms),)
+            self._moved_at_ms = -1
         found = course.step(item)
         self._plan = self._plan.adding(item)
         if found is not None:
@@ -160,6 +165,24 @@ class Follower:
             self.broker.rules.keeps((request_word(item), str(state), f"error: {item.error_code}"))
         self._note(item)
         self._settle()
+
+    def _move(self, item: Moved) -> None:
+        """The coordinator has given the group up; whoever loads it finds its last record."""
+        self._signs = self._signs or item.why
+        self._gathered.forget_generation()
+        course = self.course
+        if course is None:
+            return
+        if not course.model.knows_record:
+            self._lose(item.why)
+            return
+        if course.model.shard.loaded:
+            self._moved_at_ms = item.from_ms
+        found = course.step(item)
+        self._plan = self._plan.adding(item)
+        self._quiet.to_ms = -1
+        if found is not None:
+            self._stuck = found._replace(at_ms=max(found.at_ms, item.at_ms))
 
     def _note(self, clue: Clue) -> None:
         evidence = self._evidence
@@ -211,6 +234,7 @@ class Follower:
         """The window begins here."""
         self._base, self._plan = course.copy(), Plan()
         self._evidence.assumed = False
+        self._evidence.loads = ()
 
     def _model(self, at_ms: int) -> Model:
         broker = self.broker
@@ -275,6 +299,7 @@ class Follower:
         evidence.following = tuple(one for one in self._waiting if isinstance(one, Clue))
         at_ms = self._plan.items[-1].at_ms if self._plan.items else found.at_ms
         evidence.stood_ms = self.broker.stood_ms(at_ms - 5 * LATE_MS, at_ms + LATE_MS)
+        evidence.refuted_delays = self.broker.refuted_values("initial_rebalance_delay_ms")
         evidence.settings_open = not self.broker.is_settled("initial_rebalance_delay_ms")
         tried: list[str] = []
         to_try: deque[tuple[Plan, Course, Contradiction]] = deque([(self._plan, course, found)])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kardia.events import Event, Kind
+from kardia.events import Event, Kind, broker_of
 from kardia.follow.broker import Broker
-from kardia.follow.clues import FOLLOWED, MOVED, Clue, Lost, Moved, clue_of
+from kardia.follow.clues import FOLLOWED, MOVED, Lost, Moved, clue_of, sent_away
 from kardia.follow.follower import Follower
 from kardia.follow.surprises import Counts, Surprise
 from kardia.follow.tolerances import ORDER_MS
@@ -30,7 +30,8 @@ class Following:
         self.followers: dict[str, Follower] = {}
         self.surprises: list[Surprise] = []
         self._begins = begins
-        self._held: list[tuple[float, str, int, Event]] = []
+        self._held: list[tuple[float, str, int, Event | Moved]] = []
+        self._restarts: set[tuple[str, float]] = set()
         self._number = 0
         self._connections: dict[str, float] = {}
         """When the last request of each took effect."""
@@ -43,9 +44,18 @@ class Following:
         for event in events:
             if event.kind in FOLLOWED:
                 held.append((self._effect_at(event), event.source, event.start, event))
+                if sent_away(event):
+                    at_ms = int(event.decided_at_ms)
+                    moved = Moved(at_ms, at_ms, event.source, "the coordinator moved")
+                    held.append((event.decided_at_ms, event.group_id, event.start, moved))
             elif event.kind == _TICK:
                 for from_ms, to_ms in (event.detail or {}).get("silences") or ():
                     self.broker.was_silent(from_ms, to_ms)
+                for from_ms, to_ms, _ in ((event.detail or {}).get("processes") or {}).get("restarts") or ():
+                    if (event.source, from_ms) not in self._restarts:
+                        self._restarts.add((event.source, from_ms))
+                        moved = Moved(int(from_ms) + 1, int(from_ms), event.source, "the broker was started again")
+                        held.append((from_ms + 1, event.source, -1, moved))
             elif event.kind == _GAP:
                 held.append((event.handled_at_ms, event.source, event.start, event))
 
@@ -64,10 +74,10 @@ class Following:
         """All requests that took effect up to an instant have been taken: compare them."""
         self._held.sort(key=lambda one: one[:3])
         place = 0
-        for place, (at_ms, _, _, event) in enumerate(self._held):
+        for place, (at_ms, where, _, event) in enumerate(self._held):
             if at_ms > to_ms:
                 break
-            self._put(event)
+            self._put(event, where)
         else:
             place = len(self._held)
         del self._held[:place]
@@ -88,7 +98,13 @@ class Following:
 
     # --- one event
 
-    def _put(self, event: Event) -> None:
+    def _put(self, event: Event | Moved, where: str) -> None:
+        if isinstance(event, Moved):
+            for group_id, follower in self.followers.items():
+                of_broker = where == event.source and broker_of(self._sources.get(group_id, "")) == broker_of(where)
+                if group_id == where or of_broker:
+                    follower.take(event)
+            return
         if event.kind == _GAP:
             detail = event.detail or {}
             from_ms, to_ms = int(detail.get("from_ms", -1)), int(detail.get("to_ms", event.handled_at_ms))
@@ -105,9 +121,9 @@ class Following:
             return
         self._number += 1
         before = self._sources.get(group_id, event.source)
-        if event.error_code in MOVED:
+        if event.error_code in MOVED and not sent_away(event):
             self._moved(follower, event, "the coordinator moved, or loads")
-        elif before.split("/")[0] != event.source.split("/")[0]:
+        elif broker_of(before) != broker_of(event.source):
             self._moved(follower, event, "another broker has become the coordinator")
         self._sources[group_id] = event.source
         clue = clue_of(event, self._number)

@@ -17,7 +17,6 @@ from kardia.coordinator.group import Group, Member, StuckError
 from kardia.coordinator.held_up import Replaced
 from kardia.coordinator.operations import Answer, Load, Operation, Stored, Unload
 from kardia.coordinator.rebalances import complete, prepare, try_complete
-from kardia.coordinator.records import GroupRecord, RecordedMember
 from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.shard import Shard, join_key, session_key, sync_key
 from kardia.coordinator.timers import Key, Timer
@@ -85,6 +84,10 @@ class Model:
         """Timer and its deadline -> when it fires instead."""
         self.fired: list[Timer] = []
         """The last timers that fired, oldest first."""
+        self.leads_next = ""
+        """Who may have been the first to join, of two that joined at one instant."""
+        self.knows_record = True
+        """Whether the group's last record is what a load would find."""
         self.leader_is_free = False
         """Who leads was left to the order of a hash map since the last join phase."""
 
@@ -159,13 +162,15 @@ class Model:
         self.chosen.next_generation = group.generation_id + 1
         if group.state is GroupState.PREPARING:
             wanted = self.chosen.leaders.get(group.generation_id + 1, "")
-            if self.leader_is_free and wanted in group.members:
+            if (self.leader_is_free or wanted == self.leads_next) and wanted in group.members:
                 group.leader = wanted
         else:
-            self.leader_is_free = False
+            self.leader_is_free, self.leads_next = False, ""
 
     def _taken(self) -> list[Answer]:
         happened, self.shard.happenings = self.shard.happenings, []
+        if not self.knows_record:
+            self.knows_record = any(one.kind == "recorded" for one in happened)
         group = self.group
         if group is not None and group.state is GroupState.PREPARING:
             self.leader_is_free |= any(one.kind == "leader" for one in happened) and len(group.members) > 1
@@ -260,20 +265,18 @@ class Model:
                 pass
         return self._taken()
 
-    def reload(self, unloaded_at_ms: int, at_ms: int) -> list[Answer]:
-        """The coordinator gives the group up, and one loads it from its records at `at_ms`."""
-        answers = [*self.perform(Unload(-1), unloaded_at_ms)]
+    def unload(self, at_ms: int) -> list[Answer]:
+        """The coordinator gives the group up."""
         self.fired.clear()
-        return [*answers, *self.perform(Load(-2), at_ms)]
+        return self.perform(Unload(-1), at_ms)
+
+    def load(self, at_ms: int) -> list[Answer]:
+        """A coordinator loads the group from its records, anew if it has it."""
+        if self.shard.loaded:
+            self.perform(Unload(-1), at_ms)
+        return self.perform(Load(-2), at_ms)
 
     # --- anchors
-
-    def put_empty(self, generation_id: int, at_ms: int) -> None:
-        """The group is Empty."""
-        group = Group(self.group_id, at_ms)
-        group.generation_id = generation_id
-        self.shard.groups[self.group_id] = group
-        self.shard.now_ms = max(at_ms, self.shard.now_ms)
 
     def put(
         self,
@@ -302,6 +305,7 @@ class Model:
                 )
             )
         shard.groups[self.group_id] = group
+        self.knows_record = False
         shard.arm_sessions(group, group.members)
         for member_id, to_ms in pending:
             group.pending.add(member_id)
@@ -309,24 +313,6 @@ class Model:
         if shard.behaviour.sync_timer:
             group.pending_sync.update(group.members)
             shard.timers.arm(sync_key(self.group_id), at_ms, group.rebalance_timeout_ms())
-
-    def recorded(self, seats: Iterable[Seat], generation_id: int, leader: str, protocol_name: str) -> None:
-        """The group's last record, as far as an anchor shows it: what a load would bring back."""
-        members = tuple(
-            RecordedMember(
-                seat.member_id,
-                seat.instance_id or None,
-                "",
-                "",
-                seat.session_timeout_ms,
-                seat.rebalance_timeout_ms,
-                dict(seat.protocols).get(protocol_name, b""),
-                b"",
-            )
-            for seat in seats
-        )
-        record = GroupRecord(self.now_ms, generation_id, "consumer", protocol_name, leader, self.now_ms, members)
-        self.shard.records.groups[self.group_id] = record
 
     def join_deadline_at_ms(self) -> int:
         """When the join phase ends by its timer; -1 when none is armed."""
@@ -343,7 +329,8 @@ class Model:
         other = Model.__new__(Model)
         other.group_id, other.chosen = self.group_id, self.chosen
         other.holds, other.fired = dict(self.holds), list(self.fired)
-        other.leader_is_free = self.leader_is_free
+        other.leads_next = self.leads_next
+        other.leader_is_free, other.knows_record = self.leader_is_free, self.knows_record
         old = self.shard
         other.shard = shard = Shard(old.behaviour, old.settings, old.choose)
         shard.now_ms, shard.loaded = old.now_ms, old.loaded
