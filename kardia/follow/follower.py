@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from kardia.coordinator import operations as ops
+from kardia.coordinator.happenings import Happening
 from kardia.events import Event
 from kardia.follow.anchors import Gathered, seat_of
 from kardia.follow.broker import Broker
@@ -48,6 +49,8 @@ class Follower:
         self.counts = Counts()
         self.surprises: list[Surprise] = []
         """Not taken yet."""
+        self.ends: list[Happening] = []
+        """Who went and why, as the model says, up to the last anchor; not taken yet."""
         self.course: Course | None = None
         self._base: Course | None = None
         """The group as it was at the anchor."""
@@ -127,6 +130,8 @@ class Follower:
                 break
             self._explain(found)
             self._settle()
+        if self.course is not None:
+            self._rest_on(self.course)
         self._count_window()
 
     # --- one clue
@@ -232,6 +237,8 @@ class Follower:
 
     def _rest_on(self, course: Course) -> None:
         """The window begins here."""
+        self.ends += course.model.ends
+        course.model.ends.clear()
         self._base, self._plan = course.copy(), Plan()
         self._evidence.assumed = False
         self._evidence.loads = ()
@@ -272,6 +279,8 @@ class Follower:
 
     def _forget(self, because: str) -> None:
         course = self.course
+        if course is not None:
+            self.ends += course.model.ends
         self.course = None
         self._unknown_because = because
         self._quiet.to_ms = -1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kardia.coordinator.happenings import Happening
 from kardia.events import Event, Kind, broker_of
 from kardia.follow.broker import Broker
 from kardia.follow.clues import FOLLOWED, MOVED, Lost, Moved, clue_of, sent_away
@@ -12,7 +13,7 @@ from kardia.follow.surprises import Counts, Surprise
 from kardia.follow.tolerances import ORDER_MS
 
 _RENEWING = frozenset({int(Kind.HEARTBEAT), int(Kind.COMMIT)})
-_TICK, _GAP = int(Kind.TICK), int(Kind.GAP)
+_TICK, _GAP, _MODERN = int(Kind.TICK), int(Kind.GAP), int(Kind.MODERN_HEARTBEAT)
 
 CONNECTIONS_MAX = 50_000
 """Connections whose last request is remembered; the one that was opened first goes."""
@@ -24,12 +25,16 @@ RELEASES_OF_TEXT = {"2.0": "2.0.1", "2.3": "2.3.1", "2.4": "2.4.1", "2.5": "2.5.
 class Following:
     """The groups of one cluster, of brokers of one release."""
 
-    def __init__(self, kafka_version: str, *, begins: bool = True) -> None:
+    def __init__(self, kafka_version: str, *, begins: bool = True, keeps_ends: bool = False) -> None:
         """`begins`: the log may have all of its groups' lives."""
         self.broker = Broker(kafka_version)
         self.followers: dict[str, Follower] = {}
         self.surprises: list[Surprise] = []
-        self._begins = begins
+        self.left_out: set[str] = set()
+        """Groups with epochs, or that had them once: their members' classic requests are not answered by these rules."""
+        self.ends: list[Happening] = []
+        """Who went and why, as the model says, of windows that are over; kept where asked for."""
+        self._begins, self._keeps_ends = begins, keeps_ends
         self._held: list[tuple[float, str, int, Event | Moved]] = []
         self._restarts: set[tuple[str, float]] = set()
         self._number = 0
@@ -56,6 +61,8 @@ class Following:
                         self._restarts.add((event.source, from_ms))
                         moved = Moved(int(from_ms) + 1, int(from_ms), event.source, "the broker was started again")
                         held.append((from_ms + 1, event.source, -1, moved))
+            elif event.kind == _MODERN:
+                self.left_out.add(event.group_id)
             elif event.kind == _GAP:
                 held.append((event.handled_at_ms, event.source, event.start, event))
 
@@ -114,7 +121,7 @@ class Following:
         group_id = event.group_id
         follower = self.followers.get(group_id)
         if follower is None:
-            if not group_id:
+            if not group_id or group_id in self.left_out:
                 return
             follower = self.followers[group_id] = Follower(group_id, self.broker, begins=self._begins)
         if event.kind in _RENEWING and event.error_code == 0 and follower.hear(event):
@@ -129,7 +136,7 @@ class Following:
         clue = clue_of(event, self._number)
         if clue is not None:
             follower.take(clue)
-        if follower.surprises:
+        if follower.surprises or follower.ends:
             self._collect(follower)
 
     def _moved(self, follower: Follower, event: Event, why: str) -> None:
@@ -138,4 +145,6 @@ class Following:
 
     def _collect(self, follower: Follower) -> None:
         self.surprises += follower.surprises
-        follower.surprises = []
+        if self._keeps_ends:
+            self.ends += follower.ends
+        follower.surprises, follower.ends = [], []

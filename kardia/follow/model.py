@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kardia.coordinator.behaviour import Behaviour
 from kardia.coordinator.coordinator import HANDLERS, fire
 from kardia.coordinator.group import Group, Member, StuckError
+from kardia.coordinator.happenings import Happening
 from kardia.coordinator.held_up import Replaced
 from kardia.coordinator.operations import Answer, Load, Operation, Stored, Unload
 from kardia.coordinator.rebalances import complete, prepare, try_complete
@@ -24,6 +25,10 @@ from kardia.kafka.states import ErrorCode, GroupState
 
 NEVER_MS = 1 << 62
 """Later than everything."""
+
+
+ENDS = frozenset({"session_expired", "join_timeout", "rebalance_timeout", "sync_timeout", "left", "removed_by_admin"})
+"""Happenings by which a member goes."""
 
 
 class Chosen:
@@ -84,6 +89,8 @@ class Model:
         """Timer and its deadline -> when it fires instead."""
         self.fired: list[Timer] = []
         """The last timers that fired, oldest first."""
+        self.ends: list[Happening] = []
+        """Who went since the last anchor."""
         self.leads_next = ""
         """Who may have been the first to join, of two that joined at one instant."""
         self.knows_record = True
@@ -169,6 +176,7 @@ class Model:
 
     def _taken(self) -> list[Answer]:
         happened, self.shard.happenings = self.shard.happenings, []
+        self.ends += [one for one in happened if one.kind in ENDS]
         if not self.knows_record:
             self.knows_record = any(one.kind == "recorded" for one in happened)
         group = self.group
@@ -329,6 +337,7 @@ class Model:
         other = Model.__new__(Model)
         other.group_id, other.chosen = self.group_id, self.chosen
         other.holds, other.fired = dict(self.holds), list(self.fired)
+        other.ends = list(self.ends)
         other.leads_next = self.leads_next
         other.leader_is_free, other.knows_record = self.leader_is_free, self.knows_record
         old = self.shard

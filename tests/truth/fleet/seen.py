@@ -128,7 +128,7 @@ def observe(
     topic = run.records if (run.scenario.records if records is None else records) else []
     reads_server = run.scenario.server if server is None else server
     texts = [run.logs if run.scenario.requests else [], run.server_logs if reads_server else []]
-    logs = _logs(
+    logs = logs_of(
         *([[one for one in lines if one.written_at_ms > damage.begins_at_ms] for lines in some] for some in texts)
     )
     session_ms = run.session_ms if run.scenario.tells_session else -1
@@ -171,7 +171,7 @@ def observe(
     return seen
 
 
-def _logs(texts: list[list[Line]], server_texts: list[list[Line]]) -> list[Log]:
+def logs_of(texts: list[list[Line]], server_texts: list[list[Line]]) -> list[Log]:
     """The logs of the brokers, parsed; a FETCH once for each shard of its client. `server_texts`: the same brokers'."""
     pieces: list[tuple[list[Line], ParsedRange]] = []
     with tempfile.TemporaryDirectory() as folder:
