@@ -67,9 +67,13 @@ class Broker:
 
     def was_silent(self, from_ms: float, to_ms: float) -> None:
         """Nothing was logged between two lines."""
-        if (from_ms, to_ms) not in self.silences[-16:]:
+        if (from_ms, to_ms) not in self.silences:
             insort(self.silences, (from_ms, to_ms))
             del self.silences[:-64]
+
+    def silent(self, from_ms: float, to_ms: float) -> list[tuple[int, int]]:
+        """Its silences that ended in a stretch."""
+        return [(int(begin), int(end)) for begin, end in self.silences if from_ms <= end <= to_ms]
 
     def stood_ms(self, from_ms: float, to_ms: float) -> int:
         """For how long its log was silent at most, within a stretch."""

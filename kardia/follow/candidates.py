@@ -30,6 +30,7 @@ CANDIDATES: dict[str, str] = {
     "rebalance begun unseen": "a JoinGroup that is not in the log began a rebalance",
     "gone unseen": "a member went, and no request in the log says so",
     "joined unseen": "a JoinGroup of a member is not in the log",
+    "not stored": "a record could not be stored, so that the rebalance began anew",
     "heard unseen": "a request of a member that renewed its session is not in the log",
     "loaded": "the coordinator has loaded the group anew, and all sessions began again",
 }
@@ -75,6 +76,8 @@ def candidates(plan: Plan, course: Course, found: Contradiction, evidence: Evide
         _held_less(plan, course, found, evidence),
         _setting(plan, course, found, evidence),
         _phase(plan, course, found, evidence),
+        _handed_out(plan, course, found, evidence),
+        _not_stored(plan, course, found, evidence),
         _unseen(plan, course, found, evidence),
         _heard(plan, course, found, evidence),
         _loaded(plan, course, found, evidence),
@@ -148,10 +151,11 @@ def _timer_late(plan: Plan, course: Course, found: Contradiction, evidence: Evid
     ][:4]
     for timer in late:
         yield Candidate("timer late", timer.key[2], plan.held(timer.key, timer.deadline_at_ms, to_ms))
+    just = [one for one in course.model.fired if at_ms - one.deadline_at_ms <= ORDER_MS and to_ms > one.deadline_at_ms]
     together = plan
-    for timer in late:
+    for timer in {*late, *just}:
         together = together.held(timer.key, timer.deadline_at_ms, to_ms)
-    if len(late) > 1:
+    if len({*late, *just}) > 1:
         yield Candidate("timer late", "", together)
 
 
@@ -299,6 +303,39 @@ def _unseen(plan: Plan, course: Course, found: Contradiction, evidence: Evidence
         yield Candidate("gone unseen", clue.member_id, plan.acting_before(last.number, _removing(clue.member_id)))
 
 
+def _handed_out(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    """A member joins with an id of which nobody saw that it was handed out."""
+    clue = found.clue
+    if not isinstance(clue, Clue) or not isinstance(clue.operation, ops.Join) or found.predicted is None:
+        return
+    if found.predicted.error_code == ErrorCode.UNKNOWN_MEMBER_ID and clue.error_code == 0 and clue.operation.member_id:
+        session_ms = clue.operation.session_timeout_ms
+        yield Candidate(
+            "joined unseen", clue.member_id, plan.acting_before(clue.number, _handing(clue.operation.member_id, session_ms))
+        )
+
+
+def _handing(member_id: str, session_ms: int) -> Act:
+    def act(model: Model, at_ms: int) -> list[Answer]:
+        model.expect(member_id, at_ms, session_ms)
+        return []
+
+    return act
+
+
+def _not_stored(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+    """The record that a leader's assignment, or a static member that came back, waits for could not be stored."""
+    clue = found.clue
+    if not isinstance(clue, Clue) or clue.error_code not in (ErrorCode.REBALANCE_IN_PROGRESS, 15):
+        return
+    for number in list(course.model.shard.stores)[:2]:
+        yield Candidate("not stored", clue.member_id, plan.acting(clue.answered_at_ms, _failing(number, clue.error_code)))
+
+
+def _failing(number: int, error: int) -> Act:
+    return lambda model, at_ms: model.stored(number, at_ms, error)
+
+
 def _removing(member_id: str) -> Act:
     return lambda model, at_ms: model.remove(member_id, at_ms)
 
@@ -339,6 +376,7 @@ def _loaded(plan: Plan, course: Course, found: Contradiction, evidence: Evidence
     for timer in _sessions_ended(course):
         lasts_ms = evidence.seats[timer.key[2]].session_timeout_ms if timer.key[2] in evidence.seats else 10_000
         late.append(plan.items[-1].at_ms + 1 - lasts_ms)
-    for at_ms in dict.fromkeys((*late, to_ms, (from_ms + to_ms) // 2, from_ms)):
-        if at_ms >= from_ms:
-            yield Candidate("loaded", "", plan.acting(at_ms, lambda model, at: model.load(at)))
+    for at_ms in dict.fromkeys((*late, to_ms, (from_ms + to_ms) // 2)):
+        if at_ms > from_ms:
+            unloaded = plan.acting(from_ms + 1, lambda model, at: model.unload(at))
+            yield Candidate("loaded", "", unloaded.acting(at_ms, lambda model, at: model.load(at)))

@@ -37,8 +37,9 @@ OF_COORDINATOR = frozenset(
 )
 """Answers of a coordinator that leads the group; others (authorization, quotas, unknown topics) come from before it."""
 
-MOVED = frozenset({14, 15, 16})
-"""Answers of a broker that does not lead the group's shard, or not yet."""
+MOVED = frozenset({14, 16})
+"""Answers of a broker that does not lead the group's shard, or not yet. 15 is also what is told where a record could not
+be stored (Java)."""
 
 UNSHOWN = b""
 """Stands for a subscription that the log does not show."""

@@ -12,15 +12,19 @@ from typing import NamedTuple
 
 from kardia.coordinator import operations as ops
 from kardia.coordinator.operations import Answer
-from kardia.follow.clues import UNSHOWN, Clue, Heard, Moved
+from kardia.follow.clues import UNSHOWN, Clue, Heard, Lost, Moved
 from kardia.follow.model import NEVER_MS, Model
 from kardia.follow.tolerances import INSTANT_MS, LONG_AGO_MS, ORDER_MS
 from kardia.kafka.states import GroupState
 
-Item = Clue | Heard | Moved
+Item = Clue | Heard | Moved | Lost
 
 Act = Callable[[Model, int], list[Answer]]
 """Something that no request of the log did, done to a model at an instant."""
+
+
+NEVER_WAITS = frozenset({23, 26, 79, 81})
+"""Answers to a JoinGroup that are given at once."""
 
 
 class Contradiction(NamedTuple):
@@ -72,7 +76,7 @@ class Course:
 
     def step(self, item: Item, before: Iterable[Act] = ()) -> Contradiction | None:
         """Take an item; the first answer on the way that is not the log's."""
-        at_ms = item.at_ms
+        at_ms = item.from_ms if isinstance(item, Moved) else item.at_ms
         found = self.go_on(at_ms - 1)
         for act in before:
             found = found or self._compare(act(self.model, at_ms))
@@ -82,6 +86,9 @@ class Course:
             return self._ask(item)
         if isinstance(item, Heard):
             return self._hear(item)
+        if isinstance(item, Lost):
+            self.model.pass_over(at_ms)
+            return None
         return self._compare(self.model.unload(at_ms))
 
     def go_on(self, to_ms: int) -> Contradiction | None:
@@ -123,11 +130,15 @@ class Course:
                 model.chosen.learn(clue.generation_id, clue.leader, clue.protocol_name, clue.answered_at_ms)
             self._lead(clue)
         self.open[number] = clue
-        found = self._compare(model.perform(operation, clue.at_ms), state)
+        group = model.group
+        answers = model.perform(operation, clue.at_ms)
+        found = self._compare(answers, state, -1 if group is None else group.generation_id)
         if found is not None:
             return self._unanswered(clue.at_ms) or found
         if number not in self.open:
             return None
+        if clue.error_code in NEVER_WAITS:
+            return Contradiction(clue, model.now_ms, "error", None, state)
         if number in model.shard.stores and clue.error_code == 0:
             heappush(self.stores, (max(clue.answered_at_ms, clue.at_ms), number))
         heappush(self.overdue, (clue.answered_at_ms + INSTANT_MS, number))
@@ -181,12 +192,17 @@ class Course:
 
     # --- comparing
 
-    def _compare(self, answers: list[Answer], state: GroupState | None = None) -> Contradiction | None:
+    def _compare(
+        self, answers: list[Answer], state: GroupState | None = None, before: int = -2
+    ) -> Contradiction | None:
+        """`before`: the generation in which a request found the group that is answered at once."""
         for answer in answers:
             clue = self.open.pop(answer.number, None)
             if clue is None:
                 continue
             what = differs(clue, answer, self.model.chosen.ends.get(clue.generation_id, clue.answered_at_ms))
+            if what == "early" and answer.generation_id == before:
+                what = ""  # no phase has ended: it waits for what was written before
             if what:
                 return Contradiction(clue, self.model.now_ms, what, answer, state or self.model.state)
             if clue.members and answer.at_ms > clue.at_ms - 1 and clue.members == _ids(answer):

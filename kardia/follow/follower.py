@@ -139,7 +139,7 @@ class Follower:
     def _apply(self, item: Clue | Moved | Lost) -> None:
         self._flush()
         if isinstance(item, Lost):
-            self._lose(item.why)
+            self._pass_over(item)
             return
         if self.course is None:
             self._look_for_anchor(item)
@@ -170,6 +170,20 @@ class Follower:
             self.broker.rules.keeps((request_word(item), str(state), f"error: {item.error_code}"))
         self._note(item)
         self._settle()
+
+    def _pass_over(self, item: Lost) -> None:
+        """A part of the log is lost: a group in which nothing was under way is taken to have gone on."""
+        self._signs = self._signs or item.why
+        course = self.course
+        if course is None or not course.is_calm() or self._stuck is not None:
+            self._lose(item.why)
+            return
+        self.broker.was_silent(item.from_ms, item.at_ms)
+        found = course.step(item)
+        self._plan = self._plan.adding(item)
+        self._settle()
+        if found is not None:
+            self._lose(item.why)
 
     def _move(self, item: Moved) -> None:
         """The coordinator has given the group up; whoever loads it finds its last record."""
@@ -242,10 +256,13 @@ class Follower:
         self._base, self._plan = course.copy(), Plan()
         self._evidence.assumed = False
         self._evidence.loads = ()
+        self._window_at_ms = course.model.now_ms
 
     def _model(self, at_ms: int) -> Model:
         broker = self.broker
-        return Model(self.group_id, broker.behaviour, broker.settings, self._chosen, at_ms)
+        model = Model(self.group_id, broker.behaviour, broker.settings, self._chosen, at_ms)
+        model.silences = broker.silences
+        return model
 
     def _look_for_anchor(self, item: Clue | Moved) -> None:
         leader = self._gathered.leader(item.at_ms)
@@ -307,6 +324,9 @@ class Follower:
         evidence = self._evidence
         evidence.following = tuple(one for one in self._waiting if isinstance(one, Clue))
         at_ms = self._plan.items[-1].at_ms if self._plan.items else found.at_ms
+        silent = self.broker.silent(self._window_at_ms, at_ms)
+        if silent and not evidence.loads:
+            evidence.loads = silent[-2:]
         evidence.stood_ms = self.broker.stood_ms(at_ms - 5 * LATE_MS, at_ms + LATE_MS)
         evidence.refuted_delays = self.broker.refuted_values("initial_rebalance_delay_ms")
         evidence.settings_open = not self.broker.is_settled("initial_rebalance_delay_ms")

@@ -15,6 +15,9 @@ from kardia.follow.tolerances import ORDER_MS
 _RENEWING = frozenset({int(Kind.HEARTBEAT), int(Kind.COMMIT)})
 _TICK, _GAP, _MODERN = int(Kind.TICK), int(Kind.GAP), int(Kind.MODERN_HEARTBEAT)
 
+SILENT_BEFORE_MS = 10_000
+"""A coordinator that is not there so shortly after its log was silent was gone when that began: it loads its groups."""
+
 CONNECTIONS_MAX = 50_000
 """Connections whose last request is remembered; the one that was opened first goes."""
 
@@ -140,8 +143,11 @@ class Following:
             self._collect(follower)
 
     def _moved(self, follower: Follower, event: Event, why: str) -> None:
+        """It has at the latest now; where the log was silent just before, when that began."""
         at_ms = int(event.handled_at_ms)
-        follower.take(Moved(at_ms, at_ms, event.source, why))
+        silent = self.broker.silent(at_ms - SILENT_BEFORE_MS, at_ms + ORDER_MS)
+        from_ms = silent[-1][0] + 1 if silent else at_ms
+        follower.take(Moved(at_ms, from_ms, event.source, why))
 
     def _collect(self, follower: Follower) -> None:
         self.surprises += follower.surprises

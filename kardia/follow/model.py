@@ -6,6 +6,7 @@ hash map is taken from the answers (`Chosen`). A record is stored when the log s
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -87,6 +88,8 @@ class Model:
         self.shard = Shard(behaviour, settings._replace(appends_take_time=True, started_at_ms=at_ms), chosen)
         self.holds: dict[tuple[Key, int], int] = {}
         """Timer and its deadline -> when it fires instead."""
+        self.silences: Sequence[tuple[float, float]] = ()
+        """When the broker's log was silent: no timer fires then, as the broker may stand still or be dead."""
         self.fired: list[Timer] = []
         """The last timers that fired, oldest first."""
         self.ends: list[Happening] = []
@@ -134,21 +137,31 @@ class Model:
             shard.answer(operation.number, ErrorCode.UNKNOWN_SERVER_ERROR)
         return self._taken()
 
-    def stored(self, number: int, at_ms: int) -> list[Answer]:
-        """The record of a request is stored."""
-        return self.perform(Stored(-1, self.group_id, number), at_ms) if number in self.shard.stores else []
+    def stored(self, number: int, at_ms: int, error: int = 0) -> list[Answer]:
+        """The record of a request is stored, or could not be."""
+        if number not in self.shard.stores:
+            return []
+        return self.perform(Stored(-1, self.group_id, number, error), at_ms)
 
     def advance(self, to_ms: int) -> list[Answer]:
         """Let time pass; fire what is due, later where it is held."""
         shard = self.shard
         while (timer := shard.timers.pop_due(to_ms)) is not None:
-            release_ms = self.holds.get((timer.key, timer.deadline_at_ms), -1)
+            release_ms = max(self.holds.get((timer.key, timer.deadline_at_ms), -1), self._woken_ms(timer.deadline_at_ms))
             if release_ms > timer.deadline_at_ms:
                 shard.timers.arm(timer.key, release_ms, 0, timer.remaining_ms)
                 continue
             self._fire(timer)
         shard.now_ms = max(to_ms, shard.now_ms)
         return self._taken()
+
+    def _woken_ms(self, at_ms: int) -> int:
+        """When a broker that is silent at an instant, and so may stand still, gets to its timers; -1 of one that is
+        not."""
+        place = bisect_right(self.silences, (at_ms, 1 << 62)) - 1
+        if place < 0 or at_ms >= self.silences[place][1]:
+            return -1
+        return int(self.silences[place][1]) + 2
 
     def _fire(self, timer: Timer) -> None:
         shard = self.shard
@@ -195,6 +208,13 @@ class Model:
             now_ms, shard.now_ms = shard.now_ms, at_ms
             shard.arm_session(group, member)
             shard.now_ms = now_ms
+
+    def pass_over(self, at_ms: int) -> None:
+        """A part of the log is lost, up to an instant: whoever is a member may have been heard in it."""
+        group = self.group
+        self.shard.now_ms = max(at_ms, self.shard.now_ms)
+        for member_id in () if group is None else group.ids:
+            self.renew(member_id, at_ms)
 
     def begin(self, at_ms: int) -> list[Answer]:
         """A rebalance begins that nobody is seen to begin."""
@@ -336,6 +356,7 @@ class Model:
         """The same group, to be gone on with apart. What was chosen is shared: it is what the log says."""
         other = Model.__new__(Model)
         other.group_id, other.chosen = self.group_id, self.chosen
+        other.silences = self.silences
         other.holds, other.fired = dict(self.holds), list(self.fired)
         other.ends = list(self.ends)
         other.leads_next = self.leads_next
