@@ -30,7 +30,7 @@ class Broker:
     """Shared by the followers of its groups."""
 
     kafka_version: str
-    settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
+    settings: CoordinatorSettings = CoordinatorSettings(appends_take_time=True)
     rules: Rules = field(default_factory=Rules)
     shown: Counter[str] = field(default_factory=Counter)
     """Setting -> how many answers have shown its value."""

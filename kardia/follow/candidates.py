@@ -30,7 +30,6 @@ CANDIDATES: dict[str, str] = {
     "rebalance begun unseen": "a JoinGroup that is not in the log began a rebalance",
     "gone unseen": "a member went, and no request in the log says so",
     "joined unseen": "a JoinGroup of a member is not in the log",
-    "not stored": "a record could not be stored, so that the rebalance began anew",
     "heard unseen": "a request of a member that renewed its session is not in the log",
     "loaded": "the coordinator has loaded the group anew, and all sessions began again",
 }
@@ -77,7 +76,6 @@ def candidates(plan: Plan, course: Course, found: Contradiction, evidence: Evide
         _setting(plan, course, found, evidence),
         _phase(plan, course, found, evidence),
         _handed_out(plan, course, found, evidence),
-        _not_stored(plan, course, found, evidence),
         _unseen(plan, course, found, evidence),
         _heard(plan, course, found, evidence),
         _loaded(plan, course, found, evidence),
@@ -321,19 +319,6 @@ def _handing(member_id: str, session_ms: int) -> Act:
         return []
 
     return act
-
-
-def _not_stored(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
-    """The record that a leader's assignment, or a static member that came back, waits for could not be stored."""
-    clue = found.clue
-    if not isinstance(clue, Clue) or clue.error_code not in (ErrorCode.REBALANCE_IN_PROGRESS, 15):
-        return
-    for number in list(course.model.shard.stores)[:2]:
-        yield Candidate("not stored", clue.member_id, plan.acting(clue.answered_at_ms, _failing(number, clue.error_code)))
-
-
-def _failing(number: int, error: int) -> Act:
-    return lambda model, at_ms: model.stored(number, at_ms, error)
 
 
 def _removing(member_id: str) -> Act:

@@ -41,6 +41,11 @@ MOVED = frozenset({14, 16})
 """Answers of a broker that does not lead the group's shard, or not yet. 15 is also what is told where a record could not
 be stored (Java)."""
 
+NOT_STORED = frozenset({7, 15})
+"""Answers to what could not be stored in time; its effect on a session was before."""
+NOT_STORED_MS = 1_000
+"""Nobody is told so earlier."""
+
 UNSHOWN = b""
 """Stands for a subscription that the log does not show."""
 
@@ -104,7 +109,9 @@ class Lost(NamedTuple):
 
 def clue_of(event: Event, number: int) -> Clue | None:
     """The clue of an event of one of the kinds that are followed; None where its answer says nothing of the group."""
-    if event.error_code not in OF_COORDINATOR and not sent_away(event):
+    waited = event.decided_at_ms - event.handled_at_ms > NOT_STORED_MS
+    not_stored = event.error_code in NOT_STORED and event.kind != Kind.HEARTBEAT and waited
+    if event.error_code not in OF_COORDINATOR and not sent_away(event) and not not_stored:
         return None
     build = _BUILDERS[event.kind]
     return build(event, number, event.group_instance_id or None)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kardia.coordinator import operations as ops
 from kardia.coordinator.operations import Answer
-from kardia.follow.clues import UNSHOWN, Clue, Heard, Lost, Moved
+from kardia.follow.clues import NOT_STORED, UNSHOWN, Clue, Heard, Lost, Moved
 from kardia.follow.model import NEVER_MS, Model
 from kardia.follow.tolerances import INSTANT_MS, LONG_AGO_MS, ORDER_MS
 from kardia.kafka.states import GroupState
@@ -45,8 +45,8 @@ class Course:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.open: dict[int, Clue] = {}
-        self.stores: list[tuple[int, int]] = []
-        """When the record of a request is stored, and its number."""
+        self.stores: list[tuple[int, int, int]] = []
+        """When the record of a request is stored, or could not be; its number; with which error."""
         self.overdue: list[tuple[int, int]] = []
         """When a request must have been answered, and its number."""
         self.acts: list[tuple[int, int, Act]] = []
@@ -78,6 +78,9 @@ class Course:
         """Take an item; the first answer on the way that is not the log's."""
         at_ms = item.from_ms if isinstance(item, Moved) else item.at_ms
         found = self.go_on(at_ms - 1)
+        while found is None and self.stores and self.stores[0][0] <= at_ms:
+            _, number, error = heappop(self.stores)  # who is answered at an instant may ask again at it
+            found = self._compare(self.model.stored(number, at_ms, error))
         for act in before:
             found = found or self._compare(act(self.model, at_ms))
         if found is not None:
@@ -105,7 +108,8 @@ class Course:
             if found is None and act_ms == next_ms:
                 found = self._compare(heappop(acts)[2](model, next_ms))
             elif found is None and store_ms == next_ms:
-                found = self._compare(model.stored(heappop(stores)[1], next_ms))
+                _, number, error = heappop(stores)
+                found = self._compare(model.stored(number, next_ms, error))
             elif found is None:
                 clue = self.open.get(heappop(overdue)[1])
                 if clue is not None:
@@ -139,10 +143,19 @@ class Course:
             return None
         if clue.error_code in NEVER_WAITS:
             return Contradiction(clue, model.now_ms, "error", None, state)
-        if number in model.shard.stores and clue.error_code == 0:
-            heappush(self.stores, (max(clue.answered_at_ms, clue.at_ms), number))
+        if number in model.shard.stores:
+            heappush(self.stores, (max(self._stored_at_ms(clue), clue.at_ms), number, clue.error_code))
         heappush(self.overdue, (clue.answered_at_ms + INSTANT_MS, number))
         return None
+
+    def _stored_at_ms(self, clue: Clue) -> int:
+        """When what a request wrote is stored: by when the first is answered that waits for it."""
+        waiting = (
+            one.answered_at_ms
+            for one in self.open.values()
+            if isinstance(one.operation, ops.Sync) and one.error_code == clue.error_code
+        )
+        return min(waiting) if isinstance(clue.operation, ops.Sync) else clue.answered_at_ms
 
     def _lead(self, clue: Clue) -> None:
         """Of two that join an Empty group at one instant either may be the first: the answers say which leads."""
@@ -205,7 +218,7 @@ class Course:
                 what = ""  # no phase has ended: it waits for what was written before
             if what:
                 return Contradiction(clue, self.model.now_ms, what, answer, state or self.model.state)
-            if clue.members and answer.at_ms > clue.at_ms - 1 and clue.members == _ids(answer):
+            if clue.members and not clue.skips and self.model.phase_ended_at(answer.at_ms):
                 self.listed = True
         return None
 
@@ -225,7 +238,8 @@ def differs(clue: Clue, answer: Answer, end_ms: int) -> str:
             wanted = clue.entries[:1]
         return "" if wanted == given or (not wanted and answer.error_code == clue.error_code) else "error"
     if answer.error_code != clue.error_code:
-        return "error"
+        failed = clue.error_code in NOT_STORED and answer.error_code == 0 and isinstance(operation, ops.Commit)
+        return "" if failed else "error"
     if not isinstance(operation, ops.Join | ops.Sync):
         return ""
     if isinstance(operation, ops.Join) and clue.error_code == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kardia.coordinator.happenings import Happening
-from kardia.events import Event, Kind, broker_of
+from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.follow.broker import Broker
 from kardia.follow.clues import FOLLOWED, MOVED, Lost, Moved, clue_of, sent_away
 from kardia.follow.follower import Follower
@@ -43,8 +43,9 @@ class Following:
         self._number = 0
         self._connections: dict[str, float] = {}
         """When the last request of each took effect."""
+        self._last_lines: dict[str, float] = {}
+        """Stream -> stamp of the last line that a tick told of."""
         self._sources: dict[str, str] = {}
-        self._answered_at_ms: dict[str, float] = {}
 
     def take(self, events: Iterable[Event]) -> None:
         """Take events, in any order; nothing is compared before `advance`."""
@@ -57,8 +58,7 @@ class Following:
                     moved = Moved(at_ms, at_ms, event.source, "the coordinator moved")
                     held.append((event.decided_at_ms, event.group_id, event.start, moved))
             elif event.kind == _TICK:
-                for from_ms, to_ms in (event.detail or {}).get("silences") or ():
-                    self.broker.was_silent(from_ms, to_ms)
+                self._hear_of_silence(event)
                 for from_ms, to_ms, _ in ((event.detail or {}).get("processes") or {}).get("restarts") or ():
                     if (event.source, from_ms) not in self._restarts:
                         self._restarts.add((event.source, from_ms))
@@ -68,6 +68,17 @@ class Following:
                 self.left_out.add(event.group_id)
             elif event.kind == _GAP:
                 held.append((event.handled_at_ms, event.source, event.start, event))
+
+    def _hear_of_silence(self, event: Event) -> None:
+        """What a tick tells of stretches in which its log had no line."""
+        detail = event.detail or {}
+        for from_ms, to_ms in detail.get("silences") or ():
+            self.broker.was_silent(from_ms, to_ms)
+        first_ms, stream = detail.get("first_line_at_ms", 0.0), stream_of(event.source)
+        last_ms = self._last_lines.get(stream, first_ms)
+        if first_ms - last_ms >= SILENCE_MS:
+            self.broker.was_silent(last_ms, first_ms)
+        self._last_lines[stream] = max(last_ms, detail.get("last_line_at_ms", 0.0))
 
     def _effect_at(self, event: Event) -> float:
         """When it was handled; not before what its connection sent before, whatever the stamps say."""

@@ -82,10 +82,11 @@ class Model:
     def __init__(
         self, group_id: str, behaviour: Behaviour, settings: CoordinatorSettings, chosen: Chosen, at_ms: int
     ) -> None:
-        """Nobody knows the group at `at_ms`."""
+        """Nobody knows the group at `at_ms`. `settings`: with appends that take time."""
         self.group_id = group_id
         self.chosen = chosen
-        self.shard = Shard(behaviour, settings._replace(appends_take_time=True, started_at_ms=at_ms), chosen)
+        self.shard = Shard(behaviour, settings, chosen)
+        self.shard.now_ms = at_ms
         self.holds: dict[tuple[Key, int], int] = {}
         """Timer and its deadline -> when it fires instead."""
         self.silences: Sequence[tuple[float, float]] = ()
@@ -118,6 +119,11 @@ class Model:
         """Its state; Dead where the coordinator does not know it."""
         group = self.group
         return GroupState.DEAD if group is None else group.state
+
+    def phase_ended_at(self, at_ms: int) -> bool:
+        """Whether a join phase ended in this very instant."""
+        group = self.group
+        return group is not None and group.state is GroupState.COMPLETING and group.state_since_at_ms == at_ms
 
     def next_deadline_at_ms(self) -> int:
         """When the next timer is due, NEVER_MS without any."""
