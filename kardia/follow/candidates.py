@@ -106,6 +106,8 @@ def _order(plan: Plan, course: Course, found: Contradiction, evidence: Evidence)
             moved = last._replace(at_ms=min(last.at_ms, other.at_ms))
             items = (*plan.items[:-back], moved, *plan.items[-back:-1])
             yield Candidate("order", last.member_id, replace(plan, items=items))
+    if course.model.next_deadline_at_ms() <= last.at_ms + ORDER_MS or found.what == "late":
+        yield Candidate("order", "", plan.acting_before(last.number, lambda model, at: model.advance(at + ORDER_MS)))
     waits = isinstance(last.operation, ops.Join | ops.Sync)
     for back in range(2, min(len(plan.items), 4) + 1):
         other = plan.items[-back]
