@@ -36,6 +36,8 @@ class Broker:
     """Setting -> how many answers have shown its value."""
     refuted: set[tuple[str, int]] = field(default_factory=set)
     """Settings with values that answers have shown to be untrue."""
+    traces: int = 0
+    """How many surprises were written as a trace."""
     silences: list[tuple[float, float]] = field(default_factory=list)
     """When its log was silent, for longer than any log of a broker that is well."""
 

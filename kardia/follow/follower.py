@@ -20,8 +20,9 @@ from kardia.follow.clues import Clue, Heard, Lost, Moved
 from kardia.follow.course import Contradiction, Course
 from kardia.follow.model import NEVER_MS, Chosen, Model
 from kardia.follow.plan import Plan, replayed
+from kardia.follow.shown import ITEMS_MAX, Seen, trace_of
 from kardia.follow.surprises import Counts, Surprise, SurpriseClass
-from kardia.follow.tolerances import CANDIDATES_MAX, LATE_MS, LOOK_MS, ORDER_MS, WINDOW_MAX
+from kardia.follow.tolerances import CANDIDATES_MAX, LATE_MS, LOOK_MS, ORDER_MS, TRACES_MAX, WINDOW_MAX
 from kardia.follow.words import predicted_words, request_word, rule_words, seen_words
 from kardia.kafka.states import GroupState
 
@@ -155,7 +156,6 @@ class Follower:
         course = self.course
         if course.model.shard.settings is not self.broker.settings:
             course.model.shard.settings = self.broker.settings
-        state = course.model.state
         if self._moved_at_ms >= 0:
             self._evidence.loads = ((self._moved_at_ms, item.at_ms),)
             self._moved_at_ms = -1
@@ -167,7 +167,7 @@ class Follower:
             self._note(item)
             return
         if self.broker.rules.broken:
-            self.broker.rules.keeps((request_word(item), str(state), f"error: {item.error_code}"))
+            self.broker.rules.keeps((course.model.rests_on(item.member_id), f"error: {item.error_code}"))
         self._note(item)
         self._settle()
 
@@ -380,6 +380,7 @@ class Follower:
                 tuple(dict.fromkeys(tried)),
                 surprise_class,
                 because,
+                self._shown(found, clue),
             )
         )
         self.counts.surprising[surprise_class] += 1
@@ -399,6 +400,17 @@ class Follower:
         self._gathered.take(item)
         self.counts.unknown["after a surprise"] += 1
 
+    def _shown(self, found: Contradiction, clue: Clue) -> str:
+        """As a trace, where the window is short enough and not so many have been shown."""
+        base = self._base
+        if base is None or len(self._plan.items) > ITEMS_MAX or self.broker.traces >= TRACES_MAX:
+            return ""
+        self.broker.traces += 1
+        settings, at_ms = base.model.shard.settings, base.model.now_ms
+        items = self._plan.items
+        version = self.broker.kafka_version
+        return trace_of(Seen(version, settings, base.model.group, at_ms, items, found, clue))
+
     def _classed(self, found: Contradiction, clue: Clue) -> tuple[SurpriseClass, str]:
         """By the rules of `surprises`, in their order."""
         if self._signs:
@@ -409,8 +421,10 @@ class Follower:
         from_empty = group is not None and group.from_empty and group.state is not GroupState.STABLE
         if codes & ABOUT_SETTINGS or (found.what in ("early", "late") and from_empty):
             return SurpriseClass.SETTINGS_UNKNOWN, "no one value of a setting explains all answers"
-        rule = (request_word(clue), str(found.state), rule_words(predicted, found.what))
+        rests_on = "" if self.course is None else self.course.model.rests_on(clue.member_id)
+        rule = (rests_on, rule_words(predicted, found.what))
         if self.broker.rules.breaks(rule):
             times = self.broker.rules.broken[rule]
-            return SurpriseClass.BROKER_NOT_AS_RELEASE, f"{times} answers like this are not those of the release"
+            step = rests_on.replace("_", " ")
+            return SurpriseClass.BROKER_NOT_AS_RELEASE, f"{times} answers after '{step}' are not those of the release"
         return SurpriseClass.OWN_MISTAKE, "nothing shows yet whose mistake it is"

@@ -95,6 +95,8 @@ class Model:
         """The last timers that fired, oldest first."""
         self.ends: list[Happening] = []
         """Who went since the last anchor."""
+        self.because = ""
+        """Why the group changed its state last."""
         self.leads_next = ""
         """Who may have been the first to join, of two that joined at one instant."""
         self.knows_record = True
@@ -124,6 +126,13 @@ class Model:
         """Whether a join phase ended in this very instant."""
         group = self.group
         return group is not None and group.state is GroupState.COMPLETING and group.state_since_at_ms == at_ms
+
+    def rests_on(self, member_id: str) -> str:
+        """On what an answer to a member rests: how it went, or why the group is in its state."""
+        group = self.group
+        if group is None or member_id in group.members:
+            return self.because
+        return next((one.kind for one in reversed(self.ends) if one.member_id == member_id), self.because)
 
     def next_deadline_at_ms(self) -> int:
         """When the next timer is due, NEVER_MS without any."""
@@ -195,7 +204,11 @@ class Model:
 
     def _taken(self) -> list[Answer]:
         happened, self.shard.happenings = self.shard.happenings, []
-        self.ends += [one for one in happened if one.kind in ENDS]
+        for one in happened:
+            if one.kind in ENDS:
+                self.ends.append(one)
+            elif one.kind == "state":
+                self.because = one.detail.partition(": ")[2].partition(";")[0]
         if not self.knows_record:
             self.knows_record = any(one.kind == "recorded" for one in happened)
         group = self.group
@@ -364,7 +377,7 @@ class Model:
         other.group_id, other.chosen = self.group_id, self.chosen
         other.silences = self.silences
         other.holds, other.fired = dict(self.holds), list(self.fired)
-        other.ends = list(self.ends)
+        other.ends, other.because = list(self.ends), self.because
         other.leads_next = self.leads_next
         other.leader_is_free, other.knows_record = self.leader_is_free, self.knows_record
         old = self.shard

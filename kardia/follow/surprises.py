@@ -5,7 +5,7 @@
    jumped over, or a log that ends while somebody waits.
 2. `settings_unknown`: the answer turns on a setting of the broker that the log does not say, and no one value of it
    explains all answers so far.
-3. `broker_not_as_release`: what was asked in that state was answered against the release `REPEATED` times, and more
+3. `broker_not_as_release`: what rests on the same step of the group was answered against the release `REPEATED` times, and more
    often than it was answered as the release does. One such answer may be ours; the same one again and again is not.
 4. `own_mistake`: the rest. It may be the broker all the same, but nothing shows it yet.
 """
@@ -28,8 +28,8 @@ class SurpriseClass(StrEnum):
     OWN_MISTAKE = "own_mistake"
 
 
-Rule = tuple[str, str, str]
-"""What is asked, in which state of the group, and what the release answers."""
+Rule = tuple[str, str]
+"""On what an answer rests (how the member went, or why the group changed its state), and what the release answers."""
 
 
 @dataclass(frozen=True)
