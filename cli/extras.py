@@ -24,7 +24,7 @@ EXTRAS = {"collect": COLLECT, "serve": SERVE, "live": LIVE, "spark": SPARK}
 """Extra -> modules that a distribution with it has beside those of the base."""
 
 NEEDS = {
-    **dict.fromkeys(("collect", "capture", "doctor"), "collect"),
+    **dict.fromkeys(("collect", "capture", "doctor", "surprises"), "collect"),
     **dict.fromkeys(("live", "replay"), "live"),
     **dict.fromkeys(("serve", "notify"), "serve"),
     **dict.fromkeys(("stream", "move"), "spark"),

@@ -30,6 +30,7 @@ PANELS = {
         "check",
         "rejected",
         "disagreements",
+        "surprises",
         "trace",
     ),
     "Roles": ("doctor", "up", "live", "collect", "capture", "stream", "move", "replay", "serve", "notify", "bench"),
@@ -41,8 +42,8 @@ VERBS = tuple(verb for verbs in PANELS.values() for verb in verbs)
 ASK_OR_SERVE = (*PANELS["Questions"], "serve", "notify")
 """Verbs that read tables and start no Spark."""
 
-READ_LOGS = ("collect", "live")
-"""Verbs that follow logs and start no Spark."""
+READ_LOGS = ("collect", "live", "surprises")
+"""Verbs that read logs and start no Spark."""
 
 ANSWER_AND_END = frozenset(PANELS["Questions"]) - {"watch"}
 """Verbs whose process ends with its answer: what it has loaded lives as long as it, and looking through that for

@@ -21,10 +21,6 @@ SILENT_BEFORE_MS = 10_000
 CONNECTIONS_MAX = 50_000
 """Connections whose last request is remembered; the one that was opened first goes."""
 
-RELEASES_OF_TEXT = {"2.0": "2.0.1", "2.3": "2.3.1", "2.4": "2.4.1", "2.5": "2.5.1", "2.6": "2.7.2"}
-"""What a JoinGroup line in text shows of its release -> the newest of these releases."""
-
-
 class Following:
     """The groups of one cluster, of brokers of one release."""
 
