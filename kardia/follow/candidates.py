@@ -118,12 +118,13 @@ def _order(plan: Plan, course: Course, found: Contradiction, evidence: Evidence)
             moved = other._replace(at_ms=last.at_ms)
             items = (*plan.items[:-back], *plan.items[len(plan.items) - back + 1 :], moved)
             yield Candidate("order", other.member_id, replace(plan, items=items))
+    busy = {one.connection for one in course.open.values()} | {last.connection}  # each asks one thing at a time
     near = [
         one
         for one in evidence.following
-        if isinstance(one, Clue) and one.arrived_at_ms <= by_ms + ORDER_MS and one.connection != last.connection
+        if isinstance(one, Clue) and one.arrived_at_ms <= by_ms + ORDER_MS and one.connection not in busy
     ]
-    for other in near[: 3 if waits else 2]:
+    for other in near[: 4 if waits else 2]:
         yield Candidate("order", other.member_id, replace(plan, items=_moved(plan.items, other, by_ms)))
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kardia.coordinator import operations as ops
 from kardia.coordinator.operations import Answer
-from kardia.follow.clues import NOT_STORED, UNSHOWN, Clue, Heard, Lost, Moved
+from kardia.follow.clues import MOVED, NOT_STORED, UNSHOWN, Clue, Heard, Lost, Moved
 from kardia.follow.model import NEVER_MS, Model
 from kardia.follow.tolerances import INSTANT_MS, LONG_AGO_MS, ORDER_MS
 from kardia.kafka.states import GroupState
@@ -238,6 +238,8 @@ def differs(clue: Clue, answer: Answer, end_ms: int) -> str:
             wanted = clue.entries[:1]
         return "" if wanted == given or (not wanted and answer.error_code == clue.error_code) else "error"
     if answer.error_code != clue.error_code:
+        if clue.error_code in MOVED:
+            return ""  # it was refused at the door, slowly: the group has moved
         failed = clue.error_code in NOT_STORED and answer.error_code == 0 and isinstance(operation, ops.Commit)
         return "" if failed else "error"
     if not isinstance(operation, ops.Join | ops.Sync):
@@ -255,4 +257,4 @@ def differs(clue: Clue, answer: Answer, end_ms: int) -> str:
     apart_ms = answer.at_ms - (end_ms if joined else clue.answered_at_ms)
     if answer.at_ms > clue.at_ms:
         return "early" if apart_ms < -INSTANT_MS else "late" if apart_ms > INSTANT_MS else ""
-    return "early" if apart_ms < -LONG_AGO_MS else ""
+    return "early" if apart_ms < -LONG_AGO_MS and clue.error_code == 0 else ""

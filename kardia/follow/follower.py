@@ -78,6 +78,8 @@ class Follower:
     def hear(self, event: Event) -> bool:
         """Take a request answered 0 that only renews a session, at the price of a look; False where it may do more."""
         quiet, at_ms = self._quiet, int(event.handled_at_ms)
+        if self._waiting:
+            self._go_on(at_ms)
         if at_ms >= quiet.to_ms or self._waiting:
             if not self._heard or self._waiting or quiet.to_ms < 0:
                 return False

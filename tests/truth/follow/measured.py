@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from kardia.events import Event
@@ -123,10 +122,8 @@ def follow(name: str, kind: str, version: str, events: Iterable[Event], *, begin
 def of_story(name: str) -> Measured:
     """A recorded story. Evictions are those that its broker said by server.log."""
     story = Story(name)
-    meta = json.loads((story.folder / "meta.json").read_text())
-    once = {(event.source, event.start, event.kind): event for lane in lanes_of(name, offsets=False) for event in lane}
     kind = "healthy" if name in HEALTHY else "disturbed"
-    measured, following = follow(name, kind, meta["broker_version"], once.values())
+    measured, following = follow(name, kind, meta_of(name)["broker_version"], once(name))
     said = {
         one["member_id"]: float(one["t"])
         for one in story.expect.get("evictions", ())
@@ -134,6 +131,18 @@ def of_story(name: str) -> Measured:
     }
     _judge(measured, following, said)
     return measured
+
+
+def meta_of(name: str) -> dict[str, Any]:
+    """How a story was recorded."""
+    meta: dict[str, Any] = json.loads((Story(name).folder / "meta.json").read_text())
+    return meta
+
+
+def once(name: str) -> list[Event]:
+    """Events of a story's request log, each once."""
+    found = {(one.source, one.start, one.kind): one for lane in lanes_of(name, offsets=False) for one in lane}
+    return list(found.values())
 
 
 def stories() -> list[str]:
@@ -195,5 +204,9 @@ def by_class(measured: Measured) -> Counter[str]:
     return Counter(str(one.surprise_class) for one in measured.surprises)
 
 
+def scenario_of(name: str) -> Scenario:
+    """A scenario by its name."""
+    return SCENARIOS[name]
+
+
 CLASSIC_SCENARIOS = tuple(name for name, one in SCENARIOS.items() if not one.protocol)
-FOLDER = Path(__file__).resolve().parent
