@@ -29,7 +29,9 @@ def surprises(
     ] = None,
     request_log: Annotated[
         list[Path] | None,
-        typer.Option(help="kafka-request.log, plain, compressed or wrapped; may be followed by several files.", **PLACE),
+        typer.Option(
+            help="kafka-request.log, plain, compressed or wrapped; may be followed by several files.", **PLACE
+        ),
     ] = None,
     message_field: Annotated[
         str, typer.Option(help="Field of JSON exports that holds the line, as a path; found out if not given.")

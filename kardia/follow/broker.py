@@ -24,13 +24,16 @@ PROPERTIES = {
 }
 """Settings that are found -> the broker's names for them."""
 
+ASSUMED = CoordinatorSettings(appends_take_time=True)
+"""Kafka's defaults, until answers show otherwise; records are stored when answers show that they are."""
+
 
 @dataclass
 class Broker:
     """Shared by the followers of its groups."""
 
     kafka_version: str
-    settings: CoordinatorSettings = CoordinatorSettings(appends_take_time=True)
+    settings: CoordinatorSettings = ASSUMED
     rules: Rules = field(default_factory=Rules)
     shown: Counter[str] = field(default_factory=Counter)
     """Setting -> how many answers have shown its value."""

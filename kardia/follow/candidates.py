@@ -66,66 +66,88 @@ class Evidence:
     """No answer has shown yet what the broker's initial delay is."""
 
 
-def candidates(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
-    """What may be behind a contradiction, in the order in which it is tried. `course`: as it stands at it."""
-    yield from chain(
-        _assumption(plan, course, found, evidence),
-        _order(plan, course, found, evidence),
-        _timer_late(plan, course, found, evidence),
-        _held_less(plan, course, found, evidence),
-        _setting(plan, course, found, evidence),
-        _phase(plan, course, found, evidence),
-        _handed_out(plan, course, found, evidence),
-        _unseen(plan, course, found, evidence),
-        _heard(plan, course, found, evidence),
-        _loaded(plan, course, found, evidence),
+class Case(NamedTuple):
+    """A contradiction, and all that may lie behind it."""
+
+    plan: Plan
+    course: Course
+    """As it stands at the contradiction."""
+    found: Contradiction
+    evidence: Evidence
+
+
+def candidates(case: Case) -> Iterator[Candidate]:
+    """What may be behind a contradiction, in the order in which it is tried."""
+    kinds = (
+        _assumption,
+        _order,
+        _timer_late,
+        _held_less,
+        _setting,
+        _phase,
+        _handed_out,
+        _unseen,
+        _heard,
+        _loaded,
     )
+    return chain.from_iterable(kind(case) for kind in kinds)
 
 
-def _assumption(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
-    if evidence.assumed and found.what == "generation" and found.predicted is not None and isinstance(found.clue, Clue):
-        shift = plan.shift + found.clue.generation_id - found.predicted.generation_id
+def _assumption(case: Case) -> Iterator[Candidate]:
+    if (
+        case.evidence.assumed
+        and case.found.what == "generation"
+        and case.found.predicted is not None
+        and isinstance(case.found.clue, Clue)
+    ):
+        shift = case.plan.shift + case.found.clue.generation_id - case.found.predicted.generation_id
         if shift > 0:
-            yield Candidate("assumption dropped", "", replace(plan, shift=shift))
+            yield Candidate("assumption dropped", "", replace(case.plan, shift=shift))
 
 
-def _order(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+def _order(case: Case) -> Iterator[Candidate]:
     """The last request took effect before one that seems to be earlier, or one that seems to be later did before it;
     each between its arrival and its answer."""
-    if not plan.items or not isinstance(plan.items[-1], Clue):
+    if not case.plan.items or not isinstance(case.plan.items[-1], Clue):
         return
-    last = plan.items[-1]
-    by_ms = last.at_ms if found.what != "late" or not isinstance(found.clue, Clue) else found.clue.answered_at_ms
+    last = case.plan.items[-1]
+    by_ms = (
+        last.at_ms
+        if case.found.what != "late" or not isinstance(case.found.clue, Clue)
+        else case.found.clue.answered_at_ms
+    )
     if by_ms < last.at_ms and last.arrived_at_ms <= by_ms + ORDER_MS:
-        yield Candidate("order", last.member_id, replace(plan, items=_moved(plan.items[:-1], last, by_ms)))
-    for back in range(2, min(len(plan.items), 4) + 1):
-        other = plan.items[-back]
+        yield Candidate("order", last.member_id, replace(case.plan, items=_moved(case.plan.items[:-1], last, by_ms)))
+    for back in range(2, min(len(case.plan.items), 4) + 1):
+        other = case.plan.items[-back]
         if not isinstance(other, Clue) or last.arrived_at_ms > other.at_ms + ORDER_MS:
             break
         if other.connection != last.connection:
             moved = last._replace(at_ms=min(last.at_ms, other.at_ms))
-            items = (*plan.items[:-back], moved, *plan.items[-back:-1])
-            yield Candidate("order", last.member_id, replace(plan, items=items))
-    if course.model.next_deadline_at_ms() <= last.at_ms + ORDER_MS or found.what == "late":
-        yield Candidate("order", "", plan.acting_before(last.number, lambda model, at: model.advance(at + ORDER_MS)))
+            items = (*case.plan.items[:-back], moved, *case.plan.items[-back:-1])
+            yield Candidate("order", last.member_id, replace(case.plan, items=items))
+    if case.course.model.next_deadline_at_ms() <= last.at_ms + ORDER_MS or case.found.what == "late":
+        yield Candidate(
+            "order", "", case.plan.acting_before(last.number, lambda model, at: model.advance(at + ORDER_MS))
+        )
     waits = isinstance(last.operation, ops.Join | ops.Sync)
-    for back in range(2, min(len(plan.items), 4) + 1):
-        other = plan.items[-back]
+    for back in range(2, min(len(case.plan.items), 4) + 1):
+        other = case.plan.items[-back]
         parks = isinstance(other, Clue) and isinstance(other.operation, ops.Join | ops.Sync)
         if isinstance(other, Clue) and not parks and other.connection != last.connection:
             if other.answered_at_ms + ORDER_MS < last.at_ms:
                 continue
             moved = other._replace(at_ms=last.at_ms)
-            items = (*plan.items[:-back], *plan.items[len(plan.items) - back + 1 :], moved)
-            yield Candidate("order", other.member_id, replace(plan, items=items))
-    busy = {one.connection for one in course.open.values()} | {last.connection}  # each asks one thing at a time
+            items = (*case.plan.items[:-back], *case.plan.items[len(case.plan.items) - back + 1 :], moved)
+            yield Candidate("order", other.member_id, replace(case.plan, items=items))
+    busy = {one.connection for one in case.course.open.values()} | {last.connection}  # each asks one thing at a time
     near = [
         one
-        for one in evidence.following
+        for one in case.evidence.following
         if isinstance(one, Clue) and one.arrived_at_ms <= by_ms + ORDER_MS and one.connection not in busy
     ]
     for other in near[: 4 if waits else 2]:
-        yield Candidate("order", other.member_id, replace(plan, items=_moved(plan.items, other, by_ms)))
+        yield Candidate("order", other.member_id, replace(case.plan, items=_moved(case.plan.items, other, by_ms)))
 
 
 def _moved(items: tuple[Item, ...], clue: Clue, to_ms: int) -> tuple[Item, ...]:
@@ -136,64 +158,76 @@ def _moved(items: tuple[Item, ...], clue: Clue, to_ms: int) -> tuple[Item, ...]:
     return (*items[:place], clue._replace(at_ms=to_ms), *items[place:])
 
 
-def _timer_late(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+def _timer_late(case: Case) -> Iterator[Candidate]:
     """One of the last timers, or the last two, fire after what contradicts."""
-    at_ms = plan.items[-1].at_ms
+    at_ms = case.plan.items[-1].at_ms
     to_ms = at_ms + 1
-    if isinstance(found.clue, Clue) and found.what == "early":
-        to_ms = found.clue.answered_at_ms
-    bound_ms = LATE_MS + evidence.stood_ms
+    if isinstance(case.found.clue, Clue) and case.found.what == "early":
+        to_ms = case.found.clue.answered_at_ms
+    bound_ms = LATE_MS + case.evidence.stood_ms
     late = [
         timer
-        for timer in reversed(course.model.fired)
+        for timer in reversed(case.course.model.fired)
         if timer.deadline_at_ms <= at_ms
-        and 0 < to_ms - plan.origin_ms(timer.key, timer.deadline_at_ms) <= bound_ms
+        and 0 < to_ms - case.plan.origin_ms(timer.key, timer.deadline_at_ms) <= bound_ms
         and to_ms > timer.deadline_at_ms
     ][:4]
     for timer in late:
-        yield Candidate("timer late", timer.key[2], plan.held(timer.key, timer.deadline_at_ms, to_ms))
-    just = [one for one in course.model.fired if at_ms - one.deadline_at_ms <= ORDER_MS and to_ms > one.deadline_at_ms]
-    together = plan
+        yield Candidate("timer late", timer.key[2], case.plan.held(timer.key, timer.deadline_at_ms, to_ms))
+    just = [
+        one for one in case.course.model.fired if at_ms - one.deadline_at_ms <= ORDER_MS and to_ms > one.deadline_at_ms
+    ]
+    together = case.plan
     for timer in {*late, *just}:
         together = together.held(timer.key, timer.deadline_at_ms, to_ms)
     if len({*late, *just}) > 1:
         yield Candidate("timer late", "", together)
 
 
-def _held_less(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+def _held_less(case: Case) -> Iterator[Candidate]:
     """A timer that is held fires before what contradicts."""
-    at_ms = plan.items[-1].at_ms
-    for (key, deadline_ms), to_ms in plan.holds.items():
+    at_ms = case.plan.items[-1].at_ms
+    for (key, deadline_ms), to_ms in case.plan.holds.items():
         if deadline_ms < at_ms - 1 <= to_ms:
-            yield Candidate("timer late", key[2], plan.held(key, deadline_ms, at_ms - 1))
+            yield Candidate("timer late", key[2], case.plan.held(key, deadline_ms, at_ms - 1))
 
 
-def _setting(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
-    clue, settings = found.clue, plan.settings or course.model.shard.settings
+def _setting(case: Case) -> Iterator[Candidate]:
+    clue, settings = case.found.clue, case.plan.settings or case.course.model.shard.settings
     if not isinstance(clue, Clue) or not isinstance(clue.operation, ops.Join):
         return
     session_ms = clue.operation.session_timeout_ms
-    group = course.model.group
-    if found.what == "error" and clue.error_code == ErrorCode.INVALID_SESSION_TIMEOUT:
+    group = case.course.model.group
+    if case.found.what == "error" and clue.error_code == ErrorCode.INVALID_SESSION_TIMEOUT:
         if session_ms < 60_000:
-            yield Candidate("setting", "", replace(plan, settings=settings._replace(group_min_session_timeout_ms=session_ms + 1)))
-        yield Candidate("setting", "", replace(plan, settings=settings._replace(group_max_session_timeout_ms=session_ms - 1)))
-    predicted = found.predicted
+            yield Candidate(
+                "setting",
+                "",
+                replace(case.plan, settings=settings._replace(group_min_session_timeout_ms=session_ms + 1)),
+            )
+        yield Candidate(
+            "setting", "", replace(case.plan, settings=settings._replace(group_max_session_timeout_ms=session_ms - 1))
+        )
+    predicted = case.found.predicted
     if predicted is not None and predicted.error_code == ErrorCode.INVALID_SESSION_TIMEOUT:
-        bounds = {
-            "group_min_session_timeout_ms": min(session_ms, settings.group_min_session_timeout_ms),
-            "group_max_session_timeout_ms": max(session_ms, settings.group_max_session_timeout_ms),
-        }
-        yield Candidate("setting", "", replace(plan, settings=settings._replace(**bounds)))
-    if group is not None and found.what == "error" and clue.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED:
+        wider = settings._replace(
+            group_min_session_timeout_ms=min(session_ms, settings.group_min_session_timeout_ms),
+            group_max_session_timeout_ms=max(session_ms, settings.group_max_session_timeout_ms),
+        )
+        yield Candidate("setting", "", replace(case.plan, settings=wider))
+    if group is not None and case.found.what == "error" and clue.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED:
         for size in sorted({len(group.members), group.joined, len(group.members) - 1} - {0, -1}, reverse=True):
-            yield Candidate("setting", "", replace(plan, settings=settings._replace(group_max_size=size)))
+            yield Candidate("setting", "", replace(case.plan, settings=settings._replace(group_max_size=size)))
     if predicted is not None and predicted.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED:
-        yield Candidate("setting", "", replace(plan, settings=settings._replace(group_max_size=settings.group_max_size + 1)))
-    if evidence.settings_open and found.what in ("early", "late") and group is not None and group.from_empty:
-        for delay_ms in _delays(_burst(plan, evidence, clue), settings.initial_rebalance_delay_ms, evidence):
+        yield Candidate(
+            "setting", "", replace(case.plan, settings=settings._replace(group_max_size=settings.group_max_size + 1))
+        )
+    if case.evidence.settings_open and case.found.what in ("early", "late") and group is not None and group.from_empty:
+        for delay_ms in _delays(
+            _burst(case.plan, case.evidence, clue), settings.initial_rebalance_delay_ms, case.evidence
+        ):
             changed = settings._replace(initial_rebalance_delay_ms=delay_ms)
-            yield Candidate("setting", "", replace(plan, settings=changed))
+            yield Candidate("setting", "", replace(case.plan, settings=changed))
 
 
 def _delays(burst: Sequence[Clue], known_ms: int, evidence: Evidence) -> list[int]:
@@ -213,7 +247,26 @@ def _delays(burst: Sequence[Clue], known_ms: int, evidence: Evidence) -> list[in
     return [one for one in tried if one >= 0 and one != known_ms and one not in evidence.refuted_delays][:5]
 
 
-ROUND_MS = (0, 100, 200, 250, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 4_000, 5_000, 6_000, 10_000, 15_000, 20_000, 30_000, 60_000)
+ROUND_MS = (
+    0,
+    100,
+    200,
+    250,
+    500,
+    1_000,
+    1_500,
+    2_000,
+    2_500,
+    3_000,
+    4_000,
+    5_000,
+    6_000,
+    10_000,
+    15_000,
+    20_000,
+    30_000,
+    60_000,
+)
 """What people configure as a delay."""
 
 
@@ -229,25 +282,25 @@ def _burst(plan: Plan, evidence: Evidence, clue: Clue) -> list[Clue]:
     ] or [clue]
 
 
-def _phase(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+def _phase(case: Case) -> Iterator[Candidate]:
     """A join phase ended when the log says, by what it does not show: who has not joined joined unseen where the
     leader's list has it, and is gone where not."""
-    clue, model = found.clue, course.model
+    clue, model = case.found.clue, case.course.model
     if not isinstance(clue, Clue) or not isinstance(clue.operation, ops.Join) or clue.error_code != 0:
         return
-    burst = _burst(plan, evidence, clue)
+    burst = _burst(case.plan, case.evidence, clue)
     leader = next((one for one in burst if one.members), None)
     end_ms = min(one.answered_at_ms for one in burst)
     first = min(burst, key=lambda one: one.at_ms)
     group = model.group
-    if found.what == "late" and group is not None and group.state is GroupState.PREPARING:
+    if case.found.what == "late" and group is not None and group.state is GroupState.PREPARING:
         ahead_ms = model.join_deadline_at_ms() - end_ms
         if 0 < ahead_ms <= LATE_MS and group.all_joined():
-            yield Candidate("instant", "", plan.acting(end_ms, lambda model, at: model.finish_phase(at)))
-        yield Candidate("gone unseen", "", plan.acting(end_ms, _end_phase(leader, evidence)))
-    if found.what in ("early", "members", "leader", "error", "generation"):
-        waiting = plan.acting_before(first.number, _expecting(first.number))
-        yield Candidate("joined unseen", "", waiting.acting(end_ms, _end_phase(leader, evidence)))
+            yield Candidate("instant", "", case.plan.acting(end_ms, lambda model, at: model.finish_phase(at)))
+        yield Candidate("gone unseen", "", case.plan.acting(end_ms, _end_phase(leader, case.evidence)))
+    if case.found.what in ("early", "members", "leader", "error", "generation"):
+        waiting = case.plan.acting_before(first.number, _expecting(first.number))
+        yield Candidate("joined unseen", "", waiting.acting(end_ms, _end_phase(leader, case.evidence)))
 
 
 def _expecting(number: int) -> Act:
@@ -286,33 +339,41 @@ def _end_phase(leader: Clue | None, evidence: Evidence) -> Act:
     return act
 
 
-def _unseen(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+def _unseen(case: Case) -> Iterator[Candidate]:
     """Somebody came or went whom no line shows."""
-    last, clue = plan.items[-1], found.clue
+    last, clue = case.plan.items[-1], case.found.clue
     if not isinstance(last, Clue) or not isinstance(clue, Clue):
         return
-    group = course.model.group
+    group = case.course.model.group
     if group is None:
         return
     told = {last.error_code, clue.error_code}
     if ErrorCode.REBALANCE_IN_PROGRESS in told:
-        yield Candidate("rebalance begun unseen", "", plan.acting_before(last.number, lambda model, at: model.begin(at)))
-        silent = sorted(group.members, key=course.model.session_deadline_at_ms)
+        yield Candidate(
+            "rebalance begun unseen", "", case.plan.acting_before(last.number, lambda model, at: model.begin(at))
+        )
+        silent = sorted(group.members, key=case.course.model.session_deadline_at_ms)
         for member_id in [one for one in silent if one != last.member_id][:2]:
-            yield Candidate("gone unseen", member_id, plan.acting_before(last.number, _removing(member_id)))
+            yield Candidate("gone unseen", member_id, case.plan.acting_before(last.number, _removing(member_id)))
     if ErrorCode.UNKNOWN_MEMBER_ID in told and clue.member_id in group.members:
-        yield Candidate("gone unseen", clue.member_id, plan.acting_before(last.number, _removing(clue.member_id)))
+        yield Candidate("gone unseen", clue.member_id, case.plan.acting_before(last.number, _removing(clue.member_id)))
 
 
-def _handed_out(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+def _handed_out(case: Case) -> Iterator[Candidate]:
     """A member joins with an id of which nobody saw that it was handed out."""
-    clue = found.clue
-    if not isinstance(clue, Clue) or not isinstance(clue.operation, ops.Join) or found.predicted is None:
+    clue = case.found.clue
+    if not isinstance(clue, Clue) or not isinstance(clue.operation, ops.Join) or case.found.predicted is None:
         return
-    if found.predicted.error_code == ErrorCode.UNKNOWN_MEMBER_ID and clue.error_code == 0 and clue.operation.member_id:
+    if (
+        case.found.predicted.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        and clue.error_code == 0
+        and clue.operation.member_id
+    ):
         session_ms = clue.operation.session_timeout_ms
         yield Candidate(
-            "joined unseen", clue.member_id, plan.acting_before(clue.number, _handing(clue.operation.member_id, session_ms))
+            "joined unseen",
+            clue.member_id,
+            case.plan.acting_before(clue.number, _handing(clue.operation.member_id, session_ms)),
         )
 
 
@@ -328,18 +389,18 @@ def _removing(member_id: str) -> Act:
     return lambda model, at_ms: model.remove(member_id, at_ms)
 
 
-def _heard(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+def _heard(case: Case) -> Iterator[Candidate]:
     """A member whose session ended was heard once more, by a request that was never answered: so its connection is
     another one since."""
-    clue = found.clue
-    for timer in _sessions_ended(course):
+    clue = case.found.clue
+    for timer in _sessions_ended(case.course):
         member_id = timer.key[2]
         if isinstance(clue, Clue) and clue.member_id == member_id:
-            before = evidence.connections.get(member_id, "")
+            before = case.evidence.connections.get(member_id, "")
             if not before or before == clue.connection:
                 continue
             at_ms = timer.deadline_at_ms - 1
-            yield Candidate("heard unseen", member_id, plan.acting(at_ms, _renewing(member_id)))
+            yield Candidate("heard unseen", member_id, case.plan.acting(at_ms, _renewing(member_id)))
 
 
 def _sessions_ended(course: Course) -> list[Timer]:
@@ -354,17 +415,19 @@ def _renewing(member_id: str) -> Act:
     return act
 
 
-def _loaded(plan: Plan, course: Course, found: Contradiction, evidence: Evidence) -> Iterator[Candidate]:
+def _loaded(case: Case) -> Iterator[Candidate]:
     """Where something shows that a coordinator has loaded the group: just so late that a session, which ended before
     what contradicts, would end after it; or at the end of the stretch, or before."""
-    if not evidence.loads:
+    if not case.evidence.loads:
         return
-    from_ms, to_ms = evidence.loads[-1]
+    from_ms, to_ms = case.evidence.loads[-1]
     late = []
-    for timer in _sessions_ended(course):
-        lasts_ms = evidence.seats[timer.key[2]].session_timeout_ms if timer.key[2] in evidence.seats else 10_000
-        late.append(plan.items[-1].at_ms + 1 - lasts_ms)
+    for timer in _sessions_ended(case.course):
+        lasts_ms = (
+            case.evidence.seats[timer.key[2]].session_timeout_ms if timer.key[2] in case.evidence.seats else 10_000
+        )
+        late.append(case.plan.items[-1].at_ms + 1 - lasts_ms)
     for at_ms in dict.fromkeys((*late, to_ms, (from_ms + to_ms) // 2)):
         if at_ms > from_ms:
-            unloaded = plan.acting(from_ms + 1, lambda model, at: model.unload(at))
+            unloaded = case.plan.acting(from_ms + 1, lambda model, at: model.unload(at))
             yield Candidate("loaded", "", unloaded.acting(at_ms, lambda model, at: model.load(at)))

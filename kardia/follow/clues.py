@@ -38,8 +38,8 @@ OF_COORDINATOR = frozenset(
 """Answers of a coordinator that leads the group; others (authorization, quotas, unknown topics) come from before it."""
 
 MOVED = frozenset({14, 16})
-"""Answers of a broker that does not lead the group's shard, or not yet. 15 is also what is told where a record could not
-be stored (Java)."""
+"""Answers of a broker that does not lead the group's shard, or not yet. 15 is also what is told where a record could
+not be stored (Java)."""
 
 NOT_STORED = frozenset({7, 15})
 """Answers to what could not be stored in time; its effect on a session was before."""
@@ -87,7 +87,6 @@ class Heard(NamedTuple):
     at_ms: int
     heard: tuple[tuple[str, int], ...]
     generation_id: int
-    count: int
 
 
 class Moved(NamedTuple):
@@ -183,9 +182,7 @@ def _sync(event: Event, number: int, instance: str | None) -> Clue:
 
 
 def _heartbeat(event: Event, number: int, instance: str | None) -> Clue:
-    operation = ops.Heartbeat(
-        number, event.api_version, event.group_id, event.generation_id, event.member_id, instance
-    )
+    operation = ops.Heartbeat(number, event.api_version, event.group_id, event.generation_id, event.member_id, instance)
     return _plain(event, number, operation)
 
 
@@ -211,9 +208,7 @@ def _leave(event: Event, number: int, _: str | None) -> Clue:
     leaving = tuple(ops.Leaving(str(one[0]), str(one[1] or "") or None, str(one[2] or "") or None) for one in entries)
     operation = ops.Leave(number, event.api_version, event.group_id, leaving)
     member_id = leaving[0].member_id if len(leaving) == 1 else ""
-    return _plain(event, number, operation)._replace(
-        entries=tuple(int(one[3]) for one in entries), member_id=member_id
-    )
+    return _plain(event, number, operation)._replace(entries=tuple(int(one[3]) for one in entries), member_id=member_id)
 
 
 def _plain(event: Event, number: int, operation: Operation) -> Clue:

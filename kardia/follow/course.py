@@ -190,9 +190,7 @@ class Course:
         told = f"{operation.number}".encode()
         if same and member is not None:
             return operation._replace(protocols=member.protocols)
-        return operation._replace(
-            protocols=((name, b"\0\0\0\0\0\1\0\1x" + len(told).to_bytes(4, "big") + told),)
-        )
+        return operation._replace(protocols=((name, b"\0\0\0\0\0\1\0\1x" + len(told).to_bytes(4, "big") + told),))
 
     def _hear(self, item: Heard) -> Contradiction | None:
         group = self.model.group

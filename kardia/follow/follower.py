@@ -15,7 +15,7 @@ from kardia.coordinator.happenings import Happening
 from kardia.events import Event
 from kardia.follow.anchors import Gathered, seat_of
 from kardia.follow.broker import Broker
-from kardia.follow.candidates import Candidate, Evidence, candidates
+from kardia.follow.candidates import Candidate, Case, Evidence, candidates
 from kardia.follow.clues import Clue, Heard, Lost, Moved
 from kardia.follow.course import Contradiction, Course
 from kardia.follow.model import NEVER_MS, Chosen, Model
@@ -240,7 +240,7 @@ class Follower:
         if not self._heard or self.course is None:
             return
         quiet = self._quiet
-        item = Heard(quiet.heard_at_ms, tuple(self._heard.items()), quiet.generation_id, quiet.count)
+        item = Heard(quiet.heard_at_ms, tuple(self._heard.items()), quiet.generation_id)
         self.counts.answers += quiet.count
         self._heard, quiet.count = {}, 0
         found = self.course.step(item)
@@ -336,7 +336,7 @@ class Follower:
         to_try: deque[tuple[Plan, Course, Contradiction]] = deque([(self._plan, course, found)])
         while to_try:
             plan, there, contradiction = to_try.popleft()
-            for one in candidates(plan, there, contradiction, evidence):
+            for one in candidates(Case(plan, there, contradiction, evidence)):
                 if len(tried) >= CANDIDATES_MAX:
                     break
                 tried.append(one.name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 
 from kardia.coordinator.happenings import Happening
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
@@ -21,6 +23,7 @@ SILENT_BEFORE_MS = 10_000
 CONNECTIONS_MAX = 50_000
 """Connections whose last request is remembered; the one that was opened first goes."""
 
+
 class Following:
     """The groups of one cluster, of brokers of one release."""
 
@@ -30,7 +33,7 @@ class Following:
         self.followers: dict[str, Follower] = {}
         self.surprises: list[Surprise] = []
         self.left_out: set[str] = set()
-        """Groups with epochs, or that had them once: their members' classic requests are not answered by these rules."""
+        """Groups with epochs, or that had them once: they answer classic requests by other rules."""
         self.ends: list[Happening] = []
         """Who went and why, as the model says, of windows that are over; kept where asked for."""
         self._begins, self._keeps_ends = begins, keeps_ends
@@ -55,7 +58,7 @@ class Following:
                     held.append((event.decided_at_ms, event.group_id, event.start, moved))
             elif event.kind == _TICK:
                 self._hear_of_silence(event)
-                for from_ms, to_ms, _ in ((event.detail or {}).get("processes") or {}).get("restarts") or ():
+                for from_ms, *_ in ((event.detail or {}).get("processes") or {}).get("restarts") or ():
                     if (event.source, from_ms) not in self._restarts:
                         self._restarts.add((event.source, from_ms))
                         moved = Moved(int(from_ms) + 1, int(from_ms), event.source, "the broker was started again")
@@ -90,14 +93,10 @@ class Following:
     def advance(self, to_ms: float) -> None:
         """All requests that took effect up to an instant have been taken: compare them."""
         self._held.sort(key=lambda one: one[:3])
-        place = 0
-        for place, (at_ms, where, _, event) in enumerate(self._held):
-            if at_ms > to_ms:
-                break
+        known = bisect_right(self._held, to_ms, key=itemgetter(0))
+        ready, self._held = self._held[:known], self._held[known:]
+        for _, where, _, event in ready:
             self._put(event, where)
-        else:
-            place = len(self._held)
-        del self._held[:place]
 
     def finish(self) -> None:
         """No more comes."""
@@ -125,15 +124,16 @@ class Following:
         if event.kind == _GAP:
             detail = event.detail or {}
             from_ms, to_ms = int(detail.get("from_ms", -1)), int(detail.get("to_ms", event.handled_at_ms))
-            for follower in self.followers.values():
-                follower.take(Lost(to_ms, from_ms, "lines of the log are lost"))
+            for group_id, follower in self.followers.items():
+                if broker_of(self._sources.get(group_id, event.source)) == broker_of(event.source):
+                    follower.take(Lost(to_ms, from_ms, "lines of the log are lost"))
             return
         group_id = event.group_id
-        follower = self.followers.get(group_id)
-        if follower is None:
-            if not group_id or group_id in self.left_out:
-                return
-            follower = self.followers[group_id] = Follower(group_id, self.broker, begins=self._begins)
+        if not group_id or (group_id in self.left_out and group_id not in self.followers):
+            return
+        if group_id not in self.followers:
+            self.followers[group_id] = Follower(group_id, self.broker, begins=self._begins)
+        follower = self.followers[group_id]
         if event.kind in _RENEWING and event.error_code == 0 and follower.hear(event):
             return
         self._number += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -162,7 +163,9 @@ class Model:
         """Let time pass; fire what is due, later where it is held."""
         shard = self.shard
         while (timer := shard.timers.pop_due(to_ms)) is not None:
-            release_ms = max(self.holds.get((timer.key, timer.deadline_at_ms), -1), self._woken_ms(timer.deadline_at_ms))
+            release_ms = max(
+                self.holds.get((timer.key, timer.deadline_at_ms), -1), self._woken_ms(timer.deadline_at_ms)
+            )
             if release_ms > timer.deadline_at_ms:
                 shard.timers.arm(timer.key, release_ms, 0, timer.remaining_ms)
                 continue
@@ -184,10 +187,8 @@ class Model:
         self.fired.append(timer)
         del self.fired[:-8]
         self._choose()
-        try:
+        with suppress(StuckError):
             fire(shard, timer)
-        except StuckError:
-            return
 
     def _choose(self) -> None:
         """Let the answers name the leader where the model was free to take any."""
@@ -306,10 +307,8 @@ class Model:
         if group is not None and group.state is GroupState.PREPARING:
             self._choose()
             group.pending.clear()
-            try:
+            with suppress(StuckError):
                 complete(self.shard, group)
-            except StuckError:
-                pass
         return self._taken()
 
     def unload(self, at_ms: int) -> list[Answer]:

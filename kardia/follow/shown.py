@@ -1,8 +1,9 @@
 """The smallest part of a window that shows a surprise, as a trace that `kardia trace` replays.
 
 The group is brought to the state of the anchor by a prelude; then come the requests of the window. What the release
-does is written down as expected, as the model plays it, but for the answer that is the surprise: there the trace expects
-what was seen, so that playing it says where the two differ. Requests without which the model says the same are left out.
+does is written down as expected, as the model plays it, but for the answer that is the surprise: there the trace
+expects what was seen, so that playing it says where the two differ. Requests without which the model says the same are
+left out.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class _Writer:
         """Of requests that only renewed a session the last is known; as many before it as keep the member."""
         from_ms, session_ms = self.heard.get(member_id, (to_ms, 0))
         at_ms = from_ms + session_ms // 2
-        while 0 < session_ms and at_ms < to_ms:
+        while session_ms > 0 and at_ms < to_ms:
             yield Act(at_ms, f"{self._name(member_id)} heartbeats", 0)
             at_ms += session_ms // 2
         yield Act(to_ms, f"{self._name(member_id)} heartbeats", 0)
@@ -135,7 +136,7 @@ class _Writer:
         for member in leader_first:
             version = 3 if member.group_instance_id is None else 5
             options = _MEMBER_OPTIONS.format(member.session_timeout_ms, member.rebalance_timeout_ms, version)
-            name = self._name(member.member_id, options, member.group_instance_id)
+            self._name(member.member_id, options, member.group_instance_id)
             self.generations[member.member_id] = base.generation_id
             self.heard[member.member_id] = self.seen.base_at_ms, member.session_timeout_ms
         named = " and ".join(self._name(one.member_id) for one in leader_first)
@@ -167,13 +168,15 @@ class _Writer:
                 self.generations[member_id] = clue.generation_id
                 self.heard[member_id] = clue.answered_at_ms, operation.session_timeout_ms
             asks = clue.error_code == ErrorCode.MEMBER_ID_REQUIRED
-            yield Act(at_ms, f"{name} asks for a member id" if asks else f"{name} joins{self._protocols(clue)}", clue.number)
+            yield Act(
+                at_ms, f"{name} asks for a member id" if asks else f"{name} joins{self._protocols(clue)}", clue.number
+            )
         elif isinstance(operation, ops.Leave):
             for entry in operation.members:
                 if entry.member_id:
                     yield Act(at_ms, f"{self._name(entry.member_id)} leaves", clue.number)
         else:
-            verb = {ops.Sync: "syncs", ops.Heartbeat: "heartbeats", ops.Commit: "commits"}[type(operation)]  # type: ignore[index]
+            verb = {ops.Sync: "syncs", ops.Heartbeat: "heartbeats", ops.Commit: "commits"}[type(operation)]
             generation_id = getattr(operation, "generation_id", -1)
             known = self.generations.get(member_id)
             told = "" if known in (None, generation_id) else f" generation={generation_id - self.shift}"
@@ -196,7 +199,9 @@ class _Writer:
             f"Kafka {self.seen.kafka_version}",
             f"Broker {_properties(self.seen.settings)}",
         ]
-        lines += [f"Member {name}: {self.declared.get(name, 'session=10s')}" for name in self.names.values() if name in used]
+        lines += [
+            f"Member {name}: {self.declared.get(name, 'session=10s')}" for name in self.names.values() if name in used
+        ]
         lines.append("")
         for at_ms in sorted({*(one.at_ms for one in given), *expected}):
             told = list(expected.get(at_ms, ()))

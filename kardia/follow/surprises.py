@@ -5,8 +5,8 @@
    jumped over, or a log that ends while somebody waits.
 2. `settings_unknown`: the answer turns on a setting of the broker that the log does not say, and no one value of it
    explains all answers so far.
-3. `broker_not_as_release`: what rests on the same step of the group was answered against the release `REPEATED` times, and more
-   often than it was answered as the release does. One such answer may be ours; the same one again and again is not.
+3. `broker_not_as_release`: what rests on the same step of the group was answered against the release `REPEATED` times,
+   and more often than as the release does. One such answer may be ours; the same one again and again is not.
 4. `own_mistake`: the rest. It may be the broker all the same, but nothing shows it yet.
 """
 

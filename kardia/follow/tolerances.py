@@ -19,8 +19,8 @@ LATE_MS = 1_000
 most in the simulated fleet. Of one that stood still by so much longer as its log was silent."""
 
 LONG_AGO_MS = 300
-"""A JoinGroup or SyncGroup answered at once is logged within that, the first of a process too; what waits longer has been
-parked."""
+"""A JoinGroup or SyncGroup answered at once is logged within that, the first of a process too; what waits longer has
+been parked."""
 
 CANDIDATES_MAX = 16
 """Replays that one contradiction may cost."""

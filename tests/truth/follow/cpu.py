@@ -17,7 +17,7 @@ TIMES = 3
 
 
 def costs() -> list[dict[str, Any]]:
-    """One row for the healthy stories, which are full of rebalances, and one for a run of half an hour, which is not."""
+    """Rows for healthy stories and a run with faults, full of rebalances, and for half an hour, which is not."""
     stories = [(meta_of(name)["broker_version"], once(name)) for name in HEALTHY]
     run = play("3.9.2", 1, 100, scenario_of("long"))
     rebalances = [(run.version, events_of(play("3.9.2", 1, 40, scenario_of("requests"))))]
@@ -29,7 +29,9 @@ def costs() -> list[dict[str, Any]]:
 
 
 def _row(name: str, given: Sequence[tuple[str, Sequence[Event]]]) -> dict[str, Any]:
-    kept = [(version, [one for one in events if one.kind in FOLLOWED or one.kind == Kind.TICK]) for version, events in given]
+    kept = [
+        (version, [one for one in events if one.kind in FOLLOWED or one.kind == Kind.TICK]) for version, events in given
+    ]
     requests = sum(one.kind in FOLLOWED for _, events in kept for one in events)
 
     def follow() -> None:
@@ -61,7 +63,9 @@ def _row(name: str, given: Sequence[tuple[str, Sequence[Event]]]) -> dict[str, A
 def _quiet_s() -> float:
     """Seconds for one heartbeat of a Stable group that only renews."""
     version, events = "3.9.2", once("c04_mpi-3.9.2")
-    ordered = sorted((one for one in events if one.kind in FOLLOWED and one.group_id == "g04"), key=lambda one: one.handled_at_ms)
+    ordered = sorted(
+        (one for one in events if one.kind in FOLLOWED and one.group_id == "g04"), key=lambda one: one.handled_at_ms
+    )
     stable = next(place for place, one in enumerate(ordered) if one.kind == Kind.HEARTBEAT and one.error_code == 0)
     following = Following(version)
     following.take(ordered[: stable + 1])

@@ -107,7 +107,9 @@ class Measured:
         }
 
 
-def follow(name: str, kind: str, version: str, events: Iterable[Event], *, begins: bool = True) -> tuple[Measured, Following]:
+def follow(
+    name: str, kind: str, version: str, events: Iterable[Event], *, begins: bool = True
+) -> tuple[Measured, Following]:
     """Follow events of one cluster."""
     following = Following(version, begins=begins, keeps_ends=True)
     given = list(events)
