@@ -128,7 +128,9 @@ def test_no_option_of_any_verb_takes_a_store_that_it_cannot_use(
     monkeypatch.chdir(tmp_path)
     store = f"{'gs' if name in IN_STORES else 's3a'}:{slashes}bucket/tables"
     option = (
-        [store] if (verb, name) in (("trace", "file"), ("replay", "files")) else [f"--{name.replace('_', '-')}", store]
+        [store]
+        if (verb, name) in (("trace", "file"), ("replay", "files"), ("surprises", "files"))
+        else [f"--{name.replace('_', '-')}", store]
     )
     said = kardia(verb, *option)
     assert said.code == 2, said

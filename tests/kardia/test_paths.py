@@ -40,6 +40,7 @@ ASKED = (
 TESTED = {
     **{verb: {"tables", "token_file"} for verb in ASKED},
     "replay": {"files", "tables", "request_log", "server_log", "offsets"},
+    "surprises": {"files", "request_log"},
     "trace": {"file"},
     "doctor": {"broker_logging", "client_config"},
     "up": {"config"},
@@ -164,6 +165,14 @@ def test_a_question_finds_its_tables(here: Path, way: str, verb: str) -> None:
     assert said.code == (3 if verb == "check" else 0), said  # an old recording: unknown is the right answer
     assert "is no directory" not in said.err
     assert said.out
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_surprises_finds_its_logs(here: Path, way: str) -> None:
+    for given in ([path(way, here, "Lögs 2")], ["--request-log", path(way, here, "Lögs 2/kafka-request.log")]):
+        said = kardia("surprises", *given)
+        assert said.code == 0, said
+        assert "69 answers predicted, 0 surprises." in said.out
 
 
 @pytest.mark.parametrize("way", WAYS)
