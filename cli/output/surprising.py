@@ -13,8 +13,9 @@ from rich.console import Console
 
 from cli.output.telling import wrapped
 from ingest.archives.found import gather
+from ingest.archives.planning import plan
+from ingest.archives.ranges import parse_pieces
 from ingest.errors import SettingsError
-from ingest.offline import parse_pieces, plan
 from kardia.events import Event
 from kardia.follow import Counts, Following, Surprise
 from kardia.follow.releases import recognised

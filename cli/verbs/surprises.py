@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.asking.asking import TextOutput, print_as
+from cli.asking.common import TextOutput, print_as
 from cli.options import PLACE, SeveralValues
 from cli.shared import LogPatternOrEmpty
 

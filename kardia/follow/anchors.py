@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
-from kardia.coordinator import operations as ops
+from kardia.coordinator.classic import operations as ops
 from kardia.follow.clues import Clue
 from kardia.follow.model import Model, Seat
 from kardia.follow.tolerances import GATHERED_MAX, INSTANT_MS

@@ -9,8 +9,8 @@ from bisect import bisect_right, insort
 from collections import Counter
 from dataclasses import dataclass, field
 
-from kardia.coordinator.behaviour import Behaviour, behaviour_of
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.behaviour import Behaviour, behaviour_of
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.follow.surprises import Rules
 
 SETTLED = 3

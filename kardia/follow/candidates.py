@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.operations import Answer
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.operations import Answer
 from kardia.coordinator.timers import Timer, TimerKind
 from kardia.follow.clues import Clue
 from kardia.follow.course import Act, Contradiction, Course, Item

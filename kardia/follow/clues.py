@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.operations import Operation
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.operations import Operation
 from kardia.events import Event, Kind
 from kardia.follow.tolerances import INSTANT_MS
 from kardia.kafka.states import ErrorCode

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.operations import Answer
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.operations import Answer
 from kardia.follow.clues import MOVED, NOT_STORED, UNSHOWN, Clue, Heard, Lost, Moved
 from kardia.follow.model import NEVER_MS, Model
 from kardia.follow.tolerances import INSTANT_MS, LONG_AGO_MS, ORDER_MS

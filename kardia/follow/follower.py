@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from kardia.coordinator import operations as ops
+from kardia.coordinator.classic import operations as ops
 from kardia.coordinator.happenings import Happening
 from kardia.events import Event
 from kardia.follow.anchors import Gathered, seat_of

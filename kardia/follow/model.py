@@ -13,15 +13,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from kardia.coordinator.behaviour import Behaviour
-from kardia.coordinator.coordinator import HANDLERS, fire
-from kardia.coordinator.group import Group, Member, StuckError
+from kardia.coordinator.classic.behaviour import Behaviour
+from kardia.coordinator.classic.coordinator import HANDLERS, fire
+from kardia.coordinator.classic.group import Group, Member, StuckError
+from kardia.coordinator.classic.held_up import Replaced
+from kardia.coordinator.classic.operations import Answer, Operation, Stored
+from kardia.coordinator.classic.rebalances import complete, prepare, try_complete
+from kardia.coordinator.classic.settings import CoordinatorSettings
+from kardia.coordinator.classic.shard import Shard, join_key, session_key, sync_key
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.held_up import Replaced
-from kardia.coordinator.operations import Answer, Load, Operation, Stored, Unload
-from kardia.coordinator.rebalances import complete, prepare, try_complete
-from kardia.coordinator.settings import CoordinatorSettings
-from kardia.coordinator.shard import Shard, join_key, session_key, sync_key
+from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.timers import Key, Timer
 from kardia.kafka.states import ErrorCode, GroupState
 

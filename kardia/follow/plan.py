@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.coordinator.timers import Key
 from kardia.follow.clues import Clue
 from kardia.follow.course import Act, Contradiction, Course, Item

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.group import Group
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.group import Group
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.follow.clues import Clue, Heard
 from kardia.follow.course import Contradiction, Item
 from kardia.kafka.states import ErrorCode, GroupState

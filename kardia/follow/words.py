@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kardia.coordinator.operations import Answer
+from kardia.coordinator.classic.operations import Answer
 from kardia.follow.clues import Clue
 from kardia.follow.course import Contradiction
 from kardia.kafka.states import ErrorCode

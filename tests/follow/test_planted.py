@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kardia.coordinator import coordinator as dispatching
-from kardia.coordinator import rebalances
-from kardia.coordinator.group import Group
-from kardia.coordinator.shard import Shard
+from kardia.coordinator.classic import coordinator as dispatching
+from kardia.coordinator.classic import rebalances
+from kardia.coordinator.classic.group import Group
+from kardia.coordinator.classic.shard import Shard
 from kardia.coordinator.timers import Timer, TimerKind
 from kardia.follow import Surprise, SurpriseClass
 from kardia.trace import play, read

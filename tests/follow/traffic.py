@@ -8,11 +8,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from kardia.coordinator import operations as ops
-from kardia.coordinator.behaviour import behaviour_of
-from kardia.coordinator.coordinator import Coordinator
-from kardia.coordinator.operations import Answer, Operation
-from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.classic import operations as ops
+from kardia.coordinator.classic.behaviour import behaviour_of
+from kardia.coordinator.classic.coordinator import Coordinator
+from kardia.coordinator.classic.operations import Answer, Operation
+from kardia.coordinator.classic.settings import CoordinatorSettings
 from kardia.events import Event, Kind
 
 GROUP = "g"
