@@ -20,10 +20,10 @@ from kardia.kafka.states import ErrorCode, GroupState
 from kardia.trace import TraceError, play, read
 from kardia.trace.playing import Played
 
-ITEMS_MAX = 150
+ITEMS_MAX = 100
 """Requests of the longest window of which a trace is made."""
 
-TRIES_MAX = 120
+TRIES_MAX = 60
 """How often a trace is played to find what can be left out."""
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"

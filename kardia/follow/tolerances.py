@@ -31,8 +31,8 @@ WINDOW_MAX = 2_000
 GATHERED_MAX = 2_000
 """Requests that are kept while a group is unknown."""
 
-TRACES_MAX = 50
-"""Surprises of one broker that are written as a trace; each costs tens of ms."""
+TRACES_MAX = 20
+"""Surprises of one broker that are written as a trace; each costs up to half a second, for what can be left out."""
 
 REPEATED = 3
 """So often a rule of the release must be broken, and more often than kept, before it is the broker that is named."""
