@@ -62,7 +62,8 @@ class Follower:
         """Clues of the last instants: another one may come before them after all."""
         self._evidence = Evidence()
         self._unknown_because = "the log begins in the middle"
-        self._window_at_ms = -1
+        self.anchored_at_ms = -1
+        """The last anchor: what is said of instants before it is said for good."""
         self._surprised = False
         self._signs = ""
         """Why evidence may be missing in this window; empty where nothing shows it."""
@@ -133,8 +134,6 @@ class Follower:
                 break
             self._explain(found)
             self._settle()
-        if self.course is not None:
-            self._rest_on(self.course)
         self._count_window()
 
     # --- one clue
@@ -258,7 +257,7 @@ class Follower:
         self._base, self._plan = course.copy(), Plan()
         self._evidence.assumed = False
         self._evidence.loads = ()
-        self._window_at_ms = course.model.now_ms
+        self.anchored_at_ms = course.model.now_ms
 
     def _model(self, at_ms: int) -> Model:
         broker = self.broker
@@ -326,7 +325,7 @@ class Follower:
         evidence = self._evidence
         evidence.following = tuple(one for one in self._waiting if isinstance(one, Clue))
         at_ms = self._plan.items[-1].at_ms if self._plan.items else found.at_ms
-        silent = self.broker.silent(self._window_at_ms, at_ms)
+        silent = self.broker.silent(self.anchored_at_ms, at_ms)
         if silent and not evidence.loads:
             evidence.loads = silent[-2:]
         evidence.stood_ms = self.broker.stood_ms(at_ms - 5 * LATE_MS, at_ms + LATE_MS)

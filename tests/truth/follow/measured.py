@@ -127,7 +127,7 @@ def of_story(name: str) -> Measured:
     kind = "healthy" if name in HEALTHY else "disturbed"
     measured, following = follow(name, kind, meta_of(name)["broker_version"], once(name))
     said = {
-        one["member_id"]: float(one["t"])
+        one["member_id"]: (one["group"], float(one["t"]))
         for one in story.expect.get("evictions", ())
         if str(one.get("why", "")).startswith("session") and one["group"] in following.followers
     }
@@ -160,7 +160,7 @@ def of_run(version: str, seed: int, groups: int, scenario: Scenario) -> Measured
     kind = "well evidenced" if scenario.name in WELL_EVIDENCED else "upset"
     measured, following = follow(scenario.name, kind, version, events_of(run), begins=not scenario.middle)
     said = {
-        life.member_id: float(life.ended_at_ms)
+        life.member_id: (truth.group_id, float(life.ended_at_ms))
         for truth in run.truths.values()
         for life in truth.lives
         if life.cause == "session_expired"
@@ -182,15 +182,21 @@ def events_of(run: Run) -> list[Event]:
     return list({(one.source, one.start, one.kind, one.shard): one for one in found}.values())
 
 
-def _judge(measured: Measured, following: Following, said: dict[str, float]) -> None:
-    """Hold session evictions against what is known of them."""
+def _judge(measured: Measured, following: Following, known: dict[str, tuple[str, float]]) -> None:
+    """Hold session evictions against what is known of them, up to the last anchor of each group. After it whoever is
+    silent may wait in a JoinGroup that has no line yet."""
     found = {one.member_id: one.at_ms for one in following.ends if one.kind == "session_expired"}
+    said = {
+        member_id: at_ms
+        for member_id, (group_id, at_ms) in known.items()
+        if group_id in following.followers and at_ms < following.followers[group_id].anchored_at_ms
+    }
     measured.evictions = len(said)
     for member_id, at_ms in said.items():
         if member_id in found:
             measured.hit += abs(found[member_id] - at_ms) <= NEAR_MS
             measured.near += abs(found[member_id] - at_ms) > NEAR_MS
-    measured.invented = len(set(found) - set(said))
+    measured.invented = len(set(found) - set(known))
 
 
 def total(name: str, kind: str, parts: Sequence[Measured]) -> Measured:
