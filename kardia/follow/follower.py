@@ -297,8 +297,6 @@ class Follower:
 
     def _forget(self, because: str) -> None:
         course = self.course
-        if course is not None:
-            self.ends += course.model.ends
         self.course = None
         self._unknown_because = because
         self._quiet.to_ms = -1
