@@ -23,6 +23,7 @@ from kardia.kafka.states import ErrorCode, GroupState
 
 CANDIDATES: dict[str, str] = {
     "assumption dropped": "the group had lived before the log, and was in a higher generation",
+    "died": "an Empty group was removed, with its offsets or by an administrator, and began anew in generation 1",
     "order": "two requests of one instant took effect the other way round",
     "instant": "a line came late: what is computed from its stamp is later than it was",
     "timer late": "a timer fired later than it was due",
@@ -80,6 +81,7 @@ def candidates(case: Case) -> Iterator[Candidate]:
     """What may be behind a contradiction, in the order in which it is tried."""
     kinds = (
         _assumption,
+        _died,
         _order,
         _timer_late,
         _held_less,
@@ -103,6 +105,21 @@ def _assumption(case: Case) -> Iterator[Candidate]:
         shift = case.plan.shift + case.found.clue.generation_id - case.found.predicted.generation_id
         if shift > 0:
             yield Candidate("assumption dropped", "", replace(case.plan, shift=shift))
+
+
+def _died(case: Case) -> Iterator[Candidate]:
+    """An Empty group was removed since: by its retention, or by a DeleteGroups."""
+    clue, group = case.found.clue, case.course.model.group
+    if case.found.what == "generation" and isinstance(clue, Clue) and clue.generation_id == 1 and group is not None:
+        first = min(_burst(case.plan, case.evidence, clue), key=lambda one: one.at_ms)
+        yield Candidate("died", "", case.plan.acting_before(first.number, _begin_anew))
+
+
+def _begin_anew(model: Model, _: int) -> list[Answer]:
+    group = model.group
+    if group is not None and group.state is GroupState.EMPTY:
+        group.generation_id = 0
+    return []
 
 
 def _order(case: Case) -> Iterator[Candidate]:

@@ -325,6 +325,12 @@ class Model:
 
     # --- anchors
 
+    def put_empty(self, generation_id: int) -> None:
+        """There is a group, Empty and in this generation."""
+        group = Group(self.group_id, self.shard.now_ms)
+        group.generation_id = generation_id
+        self.shard.groups[self.group_id] = group
+
     def put(
         self,
         generation_id: int,

@@ -62,7 +62,9 @@ def replayed(base: Course, plan: Plan) -> tuple[Course, Contradiction | None, in
     if plan.settings is not None:
         model.shard.settings = plan.settings
     group = model.group
-    if plan.shift and group is not None:
+    if plan.shift and group is None:
+        model.put_empty(plan.shift)
+    elif group is not None:
         group.generation_id += plan.shift
     course.act_later(plan.acts)
     for place, item in enumerate(plan.items):
