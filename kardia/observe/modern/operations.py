@@ -261,12 +261,12 @@ class _Operation:
         if classic and group.members and group.modern is None:
             seated = self._seated(others)
             unlisted = self._unlisted(others) - seated.keys()
-            for member_id in unlisted:
+            for member_id in sorted(unlisted):
                 unknown_to_coordinator.on_gone(facts, group, member_id, at)
             conversions.upgrade(facts, group, self._began, self._first_doubts(), self._began_by)
             self._converts = self._upgraded = True
             self._gone |= seated
-            for member_id in unlisted & group.members.keys():
+            for member_id in sorted(unlisted & group.members.keys()):
                 member = group.members[member_id]
                 heard = facts.reads_requests(group.broker, at)
                 since = at if heard else max(member.joined_at_ms, group.said.listed_at_ms)
