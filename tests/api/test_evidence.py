@@ -130,7 +130,7 @@ def test_a_story_of_samples_says_bounds_and_what_it_cannot_know(folder: Path) ->
     assert "It rebalanced, once or more often: its members or their partitions are others." in told
     assert "That was between" in told
     assert "left or was evicted: which is unknown, needs server.log or the request log." in told
-    assert "(Not sure.)" in told
+    assert "(Not sure: nothing that was read shows it.)" in told
     assert "timers of a broker may fire late" not in told
     assert "“why did it rebalance?”" in kardia("explain", "g04", "--tables", str(tables_of(1, folder)))
     assert "`kardia group` says what more would tell." in kardia("why", "g04", "--tables", str(tables_of(1, folder)))

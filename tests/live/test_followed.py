@@ -137,7 +137,15 @@ def test_nothing_is_shown_twice_and_nothing_is_missing(tmp_path: Path, seed: int
 
 SAMPLED_FIELDS = frozenset(
     {
-        *("health_at", "health_at_ms", "health_certainty", "poll", "session", "poll_headroom_min_ratio"),
+        *(
+            "health_at",
+            "health_at_ms",
+            "health_certainty",
+            "health_doubts",
+            "poll",
+            "session",
+            "poll_headroom_min_ratio",
+        ),
         *("session_headroom_min_ratio", "next_poll_deadline", "next_session_deadline"),
         "text",
     }
