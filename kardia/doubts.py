@@ -8,6 +8,7 @@ of a scene that raises it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ class Doubt:
     LOG_NOT_COMPLETE = 1 << 9
     SEAT_UNWATCHED = 1 << 10
     NOT_READY_UNSEEN = 1 << 11
+    INFERRED_BEFORE = 1 << 44
     # what may be corrected
     STAMPS_TIED = 1 << 12
     TIMERS_TIED = 1 << 13
@@ -65,6 +67,8 @@ class Doubt:
     STORED_LATE = 1 << 36
     CONNECTION_BROKE = 1 << 37
     POLLS_UNSEEN = 1 << 38
+    HEARTBEAT_MAY_BE_LATE = 1 << 42
+    PROVISIONAL_BEFORE = 1 << 43
     # where the evidence is missing
     NOT_SEEN = 1 << 39
     REASON_NOT_GIVEN = 1 << 40
@@ -108,6 +112,7 @@ MEANINGS: dict[Doubts, Meaning] = {
         "inferred",
         "a streams group may be not ready instead, if its topology is not valid: nothing that is read says so",
     ),
+    Doubt.INFERRED_BEFORE: Meaning("inferred", "a release before this one has concluded it, and kept no reason"),
     Doubt.STAMPS_TIED: Meaning(
         "provisional", "something else stands within the width of a time stamp: which of the two came first is not seen"
     ),
@@ -121,7 +126,9 @@ MEANINGS: dict[Doubts, Meaning] = {
     Doubt.RENEWAL_UNSURE: Meaning(
         "provisional", "what is taken for the last renewal of its session need not have been one"
     ),
-    Doubt.LINES_LOST: Meaning("provisional", "lines of the log are lost in which something else may have stood"),
+    Doubt.LINES_LOST: Meaning(
+        "provisional", "lines were not read, lost or of before the log begins, in which something else may have stood"
+    ),
     Doubt.BROKER_SILENT: Meaning(
         "provisional", "its broker logged nothing around then: it may have been down or have stood still"
     ),
@@ -151,7 +158,8 @@ MEANINGS: dict[Doubts, Meaning] = {
         "provisional", "a coordinator has loaded its group, and what had not been stored before that never was"
     ),
     Doubt.SESSION_GUESSED: Meaning(
-        "provisional", "nothing says how long its session is: what counts is that of other groups, or the usual one"
+        "provisional",
+        "how long its session is, is concluded from evictions, other groups or defaults; it may differ",
     ),
     Doubt.EPOCH_UNSURE: Meaning(
         "provisional", "which epoch this made is not sure: not every change of a group shows in its answers"
@@ -173,6 +181,12 @@ MEANINGS: dict[Doubts, Meaning] = {
         "provisional", "its client came by another connection: a request by the one before may have no line"
     ),
     Doubt.POLLS_UNSEEN: Meaning("provisional", "it may have polled where nothing shows it"),
+    Doubt.HEARTBEAT_MAY_BE_LATE: Meaning(
+        "provisional", "less than half of its session has passed in silence: its heartbeat may only be late"
+    ),
+    Doubt.PROVISIONAL_BEFORE: Meaning(
+        "provisional", "a release before this one has concluded it, and did not keep what was in doubt"
+    ),
     Doubt.NOT_SEEN: Meaning("unknown", "nothing that was read shows it"),
     Doubt.REASON_NOT_GIVEN: Meaning("unknown", "its client gave no reason, and nothing that was seen shows one"),
     Doubt.REQUESTS_NOT_READ: Meaning("unknown", "only its requests would show it, and they are not read"),
@@ -207,6 +221,11 @@ def certainty_of(doubts: Doubts) -> Certainty:
 def stands(doubts: Doubts) -> bool:
     """Whether what is in doubt for these is not expected to be corrected: it is exact or inferred."""
     return not doubts & _CORRECTED
+
+
+def meanings_of(names: Iterable[str] | None) -> list[Meaning]:
+    """What names of doubts mean, as a row has them; names that a later release has given are passed over."""
+    return [BY_NAME[name] for name in names or () if name in BY_NAME]
 
 
 @lru_cache(maxsize=4096)

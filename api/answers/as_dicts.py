@@ -17,7 +17,7 @@ from api.present import shown_status
 from api.present.current import GroupView
 from api.present.freshness import Freshness
 from api.present.health import least, poll_headroom, poll_interval_ms, session_headroom, session_timeout_ms, shown_as
-from kardia.doubts import BY_NAME
+from kardia.doubts import meanings_of
 from kardia.instants import to_rfc3339
 from kardia.statuses import NOT_KNOWN, SHOWN, UNSEEN
 from kardia.story import words
@@ -62,7 +62,7 @@ def columns(table: str, row: Any, names: Iterable[str] | None = None) -> dict[st
 
 def in_words(doubts: Iterable[str] | None) -> list[str]:
     """Sentences of doubts, without their full stop."""
-    return [BY_NAME[name].sentence for name in doubts or () if name in BY_NAME]
+    return [meaning.sentence for meaning in meanings_of(doubts)]
 
 
 def _with_twin(name: str) -> tuple[str, str | None]:

@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from math import inf
-from operator import itemgetter
 from typing import Any, Self
 
 from kardia.doubts import SURE, Doubt, Doubts
@@ -25,7 +24,7 @@ from kardia.observe.facts import busy, forgetting
 from kardia.observe.facts.groups_of_lane import BESIDE_LOGS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.folding import quiet, usual
 from kardia.observe.intake.each_once import REMEMBERED_MS, Intake
-from kardia.observe.intake.instants import effect_at
+from kardia.observe.intake.instants import AT, effect_at, put_in_order
 from kardia.observe.modern import classics, heartbeats, operations, sessions, waiting
 from kardia.observe.output import rows, status
 from kardia.observe.rebalance import watches
@@ -62,8 +61,6 @@ _WITH_RECORDS = frozenset(
 )
 """Kinds of requests whose effect in a group with epochs is in a record as well."""
 
-_AT = itemgetter(0)
-
 
 MOVE_MS = 30_000.0
 """How far the clocks go in one move while stretches are held."""
@@ -93,23 +90,6 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.GAP: dispatch.on_gap,
     Kind.TICK: dispatch.on_tick,
 }
-
-
-def _order(moment: tuple[float, str, Event]) -> tuple[float, str, int]:
-    """Order in which events took effect; at one instant, their order in the log."""
-    at, _, event = moment
-    return at, event.source, event.start
-
-
-def _put_in_order(ready: list[tuple[float, str, Event]]) -> None:
-    """Sort by `_order`; whole only where two are of one instant, and not in their order yet."""
-    ready.sort(key=_AT)
-    before: tuple[float, str, Event] | None = None
-    for moment in ready:
-        if before is not None and moment[0] == before[0] and _order(moment) < _order(before):
-            ready.sort(key=_order)
-            return
-        before = moment
 
 
 class Observer(Intake):
@@ -199,7 +179,7 @@ class Observer(Intake):
     def _sampling_moves(self, limits: dict[str, float]) -> Iterator[dict[str, float]]:
         """Where the clocks stop to have health sampled: at every `sample_within_ms` since the first event."""
         for queue in self.queues.values():
-            queue.sort(key=_AT)  # so their first is the next
+            queue.sort(key=AT)  # so their first is the next
         if self._sampled_to < 0:
             first = [queue[0][0] for queue in self.queues.values() if queue]
             held_at = self.held.first_at()
@@ -234,8 +214,8 @@ class Observer(Intake):
         ready: list[tuple[float, str, Event]] = []
         for broker, limit in limits.items():
             queue = self.queues[broker]
-            queue.sort(key=_AT)
-            count = bisect_right(queue, limit, key=_AT)
+            queue.sort(key=AT)
+            count = bisect_right(queue, limit, key=AT)
             ready.extend([(at, broker, event) for at, event in queue[:count]])
             del queue[:count]
         for source in BESIDE_LOGS:
@@ -245,7 +225,7 @@ class Observer(Intake):
         stretches = self.held.due(limits)
         if stretches:
             ready = quiet.apply(self, stretches, ready, self._now, limits)
-        _put_in_order(ready)
+        put_in_order(ready)
         clocks = [(broker, self.timers.setdefault(broker, []), limit) for broker, limit in limits.items()]
         alive = {broker: self.alive_to(broker) for broker in limits}
         now, settle_by = self._now, self.settings.hold_ms

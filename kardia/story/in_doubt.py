@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kardia.doubts import BY_NAME
+from kardia.doubts import meanings_of
 from kardia.story.facts import Row
 
 TOLD_MAX = 2
@@ -19,8 +19,7 @@ _WORDS = {"inferred": "Inferred", "provisional": "This may change", "unknown": "
 
 def sentences(certainty: str, doubts: Iterable[str] | None) -> list[str]:
     """Sentences, without their full stop, of the doubts that leave a row worth `certainty`."""
-    meanings = [BY_NAME[name] for name in doubts or () if name in BY_NAME]
-    return [meaning.sentence for meaning in meanings if meaning.worth == certainty]
+    return [meaning.sentence for meaning in meanings_of(doubts) if meaning.worth == certainty]
 
 
 def told(row: Row) -> str:

@@ -35,8 +35,8 @@ def _with_names(snapshot: dict[str, Any]) -> dict[str, Any]:
 
 _DOUBTS: dict[str, Doubts] = {
     "exact": SURE,
-    "inferred": Doubt.SEEN_LATER,
-    "provisional": Doubt.BY_ELIMINATION,
+    "inferred": Doubt.INFERRED_BEFORE,
+    "provisional": Doubt.PROVISIONAL_BEFORE,
     "unknown": Doubt.NOT_SEEN,
 }
 """How sure a release was that did not say why -> a doubt that leaves it worth as much."""

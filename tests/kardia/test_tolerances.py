@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from kardia import tolerances
+from kardia.follow import tolerances as follower
 from kardia.observe import ObserverSettings
 from kardia.tolerances import (
     ABSENT_MS,
@@ -53,6 +54,8 @@ from kardia.tolerances import (
 
 SETTINGS = ObserverSettings("test")
 
+_OF_FOLLOWER = (follower.ORDER_MS, follower.INSTANT_MS, follower.LOOK_MS, follower.LONG_AGO_MS, follower.LATE_MS)
+
 CHAINS = {
     "stamps, a timer that seems early, an instant": (STAMP_MS, TWO_STAMPS_MS, EARLY_MS, AT_ONCE_MS),
     "an instant, timers in no order, a busy neighbour, a late timer": (AT_ONCE_MS, TIMERS_NEAR_MS, BUSY_MS, LATE_MS),
@@ -71,6 +74,8 @@ CHAINS = {
         *(ASSIGNMENT_INTERVAL_MS, CONTRADICTED_AFTER_MS, RESYNCED_AFTER_MS),
     ),
     "one moment, classes, a young broker": (APART_MS, CLASSES_WITHIN_MS, YOUNG_MS),
+    "what a candidate of the follower may reach": (TWO_STAMPS_MS, *_OF_FOLLOWER),
+    "replays and clues of the follower": (follower.REPEATED, follower.CANDIDATES_MAX, follower.WINDOW_MAX),
     "a leave after its interval, a client that is well": (LEAVE_DELAY_MS, UNSEEN_MS),
     "answers of a burst, of a join phase, of a log": (
         *(STAMP_MS, SETTINGS.burst_ms, SETTINGS.settle_ms, SETTINGS.hold_ms, LATE_MS),

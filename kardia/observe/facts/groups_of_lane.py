@@ -531,7 +531,11 @@ class Facts:
         """What is in doubt about a prediction itself, made at an instant."""
         if kind == "poll":
             return Doubt.POLLS_UNSEEN
-        if kind != "session" or not (member.imminent and member_deadlines.surely_silent(group, member)):
+        if kind == "session" and member.is_session_assumed:
+            return Doubt.SESSION_GUESSED
+        if kind == "session" and not member.imminent:
+            return Doubt.HEARTBEAT_MAY_BE_LATE
+        if kind != "session" or not member_deadlines.surely_silent(group, member):
             return Doubt.MAY_WAIT_UNSEEN
         if member.renewed_unseen:
             return Doubt.RENEWAL_UNSURE

@@ -7,6 +7,7 @@ stored first follows from the kind of the request, and where stamps are too near
 from __future__ import annotations
 
 from math import inf, nextafter
+from operator import itemgetter
 
 from kardia.events import Event, Kind
 from kardia.kafka.states import ErrorCode
@@ -14,6 +15,9 @@ from kardia.observe.deadlines.handling import heard_at, taken_at
 from kardia.tolerances import AT_ONCE_MS, BUSY_MS, TWO_STAMPS_MS
 
 _HEARTBEAT, _MODERN, _COMMIT = int(Kind.HEARTBEAT), int(Kind.MODERN_HEARTBEAT), int(Kind.COMMIT)
+
+AT = itemgetter(0)
+"""The instant of what is queued with it."""
 
 LOOKED_BACK = 100
 """Events of the log before a LeaveGroup among which the last commit of its connection is looked for."""
@@ -74,3 +78,20 @@ def withdraw(queue: list[tuple[float, Event]], event: Event) -> None:
         or not event.decided_at_ms - TWO_STAMPS_MS <= at <= event.decided_at_ms
         or (one.detail or {}).get("what") != "removed_not_joined"
     ]
+
+
+def _order(moment: tuple[float, str, Event]) -> tuple[float, str, int]:
+    """Order in which events took effect; at one instant, their order in the log."""
+    at, _, event = moment
+    return at, event.source, event.start
+
+
+def put_in_order(ready: list[tuple[float, str, Event]]) -> None:
+    """Sort by `_order`; whole only where two are of one instant, and not in their order yet."""
+    ready.sort(key=AT)
+    before: tuple[float, str, Event] | None = None
+    for moment in ready:
+        if before is not None and moment[0] == before[0] and _order(moment) < _order(before):
+            ready.sort(key=_order)
+            return
+        before = moment

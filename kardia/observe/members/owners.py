@@ -26,10 +26,10 @@ def assign(group: Group, member: Member, assigned: Partitions | None, revoking: 
     if modern.protocol == "share":
         return
     after = _held(own)
-    for name in before - after:
+    for name in sorted(before - after):
         if modern.owners.get(name) == member.member_id:
             modern.unowned[name] = at
-    for name in after - before:
+    for name in sorted(after - before):
         _take(modern, name, member.member_id, at)
 
 
