@@ -26,6 +26,7 @@ from ingest.wire.batches import FORMAT_HEADER, format_of
 from ingest.wire.folded_batch import Outgoing
 from ingest.wire.outgoing import encoded, routed
 from kardia.events import DEFAULT_LANES, Event
+from kardia.follow.self_test import SelfTest
 from kardia.observe import ObserverSettings
 from kardia.stretches import Stretch
 from kardia.tables import LIVE_TABLES, PROGRESS, Row
@@ -83,6 +84,10 @@ class IdentityFactory:
     def restore(self, lane: int, state: Any) -> LaneModel:  # noqa: ARG002
         """Make one."""
         return Identity(lane)
+
+    def self_test(self) -> SelfTest | None:
+        """Without."""
+        return None
 
 
 def fill(bootstrap: str, log: Path) -> int:
@@ -178,7 +183,7 @@ def backlog_stage(directory: Path, scale: float) -> list[Result]:
         session_s = time.perf_counter() - began
         try:
             identity = _drain(spark, broker.bootstrap, directory / "identity", IdentityFactory(), events)
-            factory = ObserverFactory(ObserverSettings(cluster_id="bench"))
+            factory = ObserverFactory(ObserverSettings(cluster_id="bench"), tests_itself=True)
             observed = _drain(spark, broker.bootstrap, directory / "observer", factory, events)
         finally:
             spark.stop()

@@ -57,7 +57,7 @@ class _Job:
     """Six lanes and their stores."""
 
     def __init__(self) -> None:
-        self._factory = ObserverFactory(ObserverSettings("bench"))
+        self._factory = ObserverFactory(ObserverSettings("bench"), tests_itself=True)
         self.stores = [InMemory() for _ in range(DEFAULT_LANES)]
         self.kept: list[Kept] = self.read()
         self._offsets = [0] * DEFAULT_LANES

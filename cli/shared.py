@@ -84,6 +84,14 @@ ShareSessionMs = Annotated[
     int | None,
     typer.Option("--share-session-ms", help="group.share.session.timeout.ms of the brokers, if it is known."),
 ]
+SelfTest = Annotated[
+    bool | None,
+    typer.Option(
+        "--self-test/--no-self-test",
+        help="Put classic requests to the model of the brokers' release, tell what is otherwise: `kardia surprises`.",
+    ),
+]
+
 StreamsSessionMs = Annotated[
     int | None,
     typer.Option("--streams-session-ms", help="group.streams.session.timeout.ms of the brokers, if it is known."),

@@ -35,7 +35,7 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "health": Kind(("health", "lag"), 7 * DAY_MS, 2 * HOUR_MS, "samples of members, and lag: nearly all bytes"),
     "history": Kind(
-        ("transitions", "rebalances", "members", "predictions", "disagreements"),
+        ("transitions", "rebalances", "members", "predictions", "disagreements", "surprises"),
         30 * DAY_MS,
         2 * DAY_MS,
         "who was a member, what rebalanced, who was evicted and why",

@@ -1,4 +1,4 @@
-"""The ten tables, described once as data: a new column goes here, its value into
+"""The eleven tables, described once as data: a new column goes here, its value into
 `kardia/observe/output/rows.py`. Schemas, API models and pages are rendered from it.
 
 Rows are never changed in place. For one life of a member (`cluster_id, group_id, member_id, joined_at_ms`), one
@@ -104,6 +104,22 @@ DISAGREEMENTS = {
 }
 """Kinds of a disagreement of a broker's server.log with its request log, and what each means. The first three are
 believed: server.log is the broker's own word. The last is not: that broker woke after another one had taken over."""
+
+SURPRISE_CLASSES = {
+    "evidence_missing": "something shows that the log does not have all: a gap, a coordinator that moved, a member "
+    "that nobody saw join",
+    "settings_unknown": "the answer turns on a setting of the broker, and no one value of it explains all answers",
+    "broker_not_as_release": "the same step was answered against the release again and again, and more often than as "
+    "the release does",
+    "own_mistake": "nothing shows whose mistake it is: Kardia's, until it is known better",
+}
+"""Classes of a surprise, an answer that is not as the model of the release predicts, and what each means."""
+
+SELF_TEST = ("answers", "predicted", *SURPRISE_CLASSES)
+"""Last columns of `progress`: what a self-test counted."""
+
+NOT_TESTED: Row = (None,) * len(SELF_TEST)
+"""These columns where there is none."""
 
 POLL_EVIDENCE = ("fetch", "commit", "join", "sync", "heartbeat", "telemetry", "none")
 
@@ -474,6 +490,9 @@ PROGRESS = Table(
         ),
         _l("gap_from_ms", "where the first of `gaps` begins: from then on something is lost; null without one"),
         _l("gap_to_ms", "where the last of them ends"),
+        _l("answers", "answers to classic requests that the self-test put to the model of the release"),
+        _l("predicted", "of `answers` those that were as the model says; of groups that it does not know none is"),
+        *(_l(kind, f"of `answers`: {meaning}; see `surprises`") for kind, meaning in SURPRISE_CLASSES.items()),
     ),
 )
 
@@ -506,6 +525,26 @@ DISAGREEMENT_ROWS = Table(
         ),
         _s("concluded_certainty", "how sure that was", nullable=False),
         *OF_THE_LINE,
+    ),
+)
+
+SURPRISES = Table(
+    "surprises",
+    "one row per answer to a classic request that is not as the model of the brokers' release predicts",
+    ("cluster_id", "group_id", "at_ms", "member_id", "request"),
+    COMMON
+    + (
+        _s("surprise_class", "why it was not as predicted, one of the closed list", nullable=False),
+        _s("member_id", "whose request it was, null where nothing shows it", personal=True),
+        _s("request", "JoinGroup, SyncGroup, Heartbeat, LeaveGroup or OffsetCommit", nullable=False),
+        _s("predicted", "what the release answers, in words", nullable=False),
+        _s("seen", "what the broker answered, in words", nullable=False),
+        Column("tried", "strings", "names of the explanations that were tried, in order"),
+        _s("because", "why it is of this class", nullable=False),
+        _s("kafka_version", "release whose model predicts", nullable=False),
+        _s("trace", "a trace that `kardia trace` replays; null where the window is too long for one", personal=True),
+        _s("source", "BROKER/STREAM/INCARNATION of the line of the answer"),
+        _l("start", "first byte of that line"),
     ),
 )
 
@@ -561,6 +600,7 @@ TABLES: dict[str, Table] = {
         PREDICTIONS,
         REJECTED,
         DISAGREEMENT_ROWS,
+        SURPRISES,
         LAG,
         PROGRESS,
     )

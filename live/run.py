@@ -100,7 +100,7 @@ def started(settings: LiveSettings, around: Around, reached: Reached) -> Iterato
             writer = DeltaRsWriter(settings.tables, generation.app_id, reached)
             stack.callback(writer.close)
             writer.prepare()
-            factory = ObserverFactory(settings.observer)
+            factory = ObserverFactory(settings.observer, settings.self_test)
 
             def begin(number: int) -> Lane:
                 return Lane(factory, generation.app_id, number, lanes, cluster=settings.cluster)

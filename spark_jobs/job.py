@@ -67,7 +67,7 @@ def run(
     """Run until `stop` says so; raises a `JobError` for everything that prevents it from going on."""
     cluster.check(settings.master, settings.executors)
     of_spark = cluster.given(settings.conf)
-    factory = factory or ObserverFactory(settings.observer)
+    factory = factory or ObserverFactory(settings.observer, settings.self_test)
     with ExitStack() as stack:
         roles = {settings.checkpoint: "run on this checkpoint", settings.tables: "writer of these tables"}
         leases: list[StoreLease] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,10 @@ from spark_jobs import safe_step
 from spark_jobs.checkpoint import state_codec
 from spark_jobs.errors import StateError
 from spark_jobs.lane_model import LaneModel, ModelFactory, Rows
+
+if TYPE_CHECKING:
+    from kardia.follow.self_test import SelfTest
+    from kardia.tables import Row
 
 FINISH = b"kardia/finish"
 """Format of the record that ends the input of a replay; in a live topic it is as foreign as any other."""
@@ -100,6 +104,7 @@ class Lane:
         self.sources: dict[str, str] = {}
         self._factory = factory
         self.model: LaneModel = factory.new(lane)
+        self._self_test = factory.self_test()
         self.was_careful = False
         """Whether something could not be applied in the last step."""
 
@@ -162,12 +167,25 @@ class Lane:
         """Step the model with what `take` gave."""
         kept = None if before is None else lambda: _observer_in(before(), self.lane)
         events, stretches = joined(batches)
+        surprises = [] if self._self_test is None else self._self_test.step(events, stretches)
+        if finished and self._self_test is not None:
+            surprises += self._self_test.finish()
         model, rows = safe_step.step(
             self.model, self._factory, self.lane, events, stretches, finish=finished, before=kept
         )
         self.was_careful = model is not self.model
         self.model = model
-        return rows
+        return rows if self._self_test is None else self._with_self_test(rows, surprises, self._self_test)
+
+    @staticmethod
+    def _with_self_test(rows: Rows, surprises: Sequence[Row], tested: SelfTest) -> Rows:
+        """The rows of a step with surprises, and in its first row of `progress` what was counted since the last."""
+        told = {**rows, "surprises": surprises}
+        progress = rows.get("progress")
+        if progress:
+            counted = tuple(tested.take_counts().values())
+            told["progress"] = [(*progress[0][: -len(counted)], *counted), *progress[1:]]
+        return told
 
     def _events_of(self, record: Record) -> Batch | None:
         """Events of a record, folded as they came; None for the end of the input."""

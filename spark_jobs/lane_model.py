@@ -15,6 +15,7 @@ from kardia.stretches import Stretch
 from kardia.tables import Row
 
 if TYPE_CHECKING:
+    from kardia.follow.self_test import SelfTest
     from kardia.observe import ObserverSettings
     from kardia.observe.careful import Careful
 
@@ -47,12 +48,24 @@ class ModelFactory(Protocol):
     def restore(self, lane: int, state: Any) -> LaneModel:
         """Make the model a snapshot was taken of."""
 
+    def self_test(self) -> SelfTest | None:
+        """Make what is put beside the model of a lane to test its release; None without."""
+
 
 @dataclass(frozen=True)
 class ObserverFactory:
     """The factory of production."""
 
     settings: ObserverSettings
+    tests_itself: bool = False
+
+    def self_test(self) -> SelfTest | None:
+        """Make what puts the classic requests of a lane to the model of their release."""
+        if not self.tests_itself:
+            return None
+        from kardia.follow.self_test import SelfTest
+
+        return SelfTest(self.settings.cluster_id, self.settings.kafka_version)
 
     def new(self, lane: int) -> LaneModel:
         """Make an observer that has seen nothing."""

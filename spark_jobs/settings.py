@@ -37,6 +37,10 @@ class LaneSettings(BaseSettings):
         default="", description="how long rows are kept, as health=7d,history=30d; kardia/retention_setting.py"
     )
 
+    self_test: bool = Field(
+        default=True, description="put classic requests to the model of the release: tables surprises and progress"
+    )
+
     @property
     def kept(self) -> Keep:
         """How long rows are kept."""

@@ -19,11 +19,8 @@ from ingest.errors import SettingsError
 from kardia.events import Event
 from kardia.follow import Counts, Following, Surprise
 from kardia.follow.releases import recognised
+from kardia.follow.tolerances import HELD_MS
 from kardia.story import words
-
-HELD_MS = 660_000.0
-"""So long requests wait for a JoinGroup before them whose line comes when it is answered: as long as most brokers let
-one wait (twice `max.poll.interval.ms` of the Java client), and a minute."""
 
 
 @dataclass

@@ -30,6 +30,7 @@ from cli.shared import (
     RequestLog,
     RotateWaitS,
     RunbooksUrl,
+    SelfTest,
     ServeEveryoneWithoutAToken,
     ServerLog,
     ShareSessionMs,
@@ -99,6 +100,7 @@ def live(
     consumer_session_ms: ConsumerSessionMs = None,
     share_session_ms: ShareSessionMs = None,
     streams_session_ms: StreamsSessionMs = None,
+    self_test: SelfTest = None,
     keep: Annotated[
         str | None,
         typer.Option("--keep", help="How long rows are kept. Default: health=7d,history=30d,rejected=7d; or forever."),

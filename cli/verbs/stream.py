@@ -17,6 +17,7 @@ from cli.shared import (
     EventsTopic,
     KafkaVersion,
     MetricsPort,
+    SelfTest,
     ShareSessionMs,
     StreamsSessionMs,
 )
@@ -69,6 +70,7 @@ def stream(
     trigger_ms: Annotated[
         int | None, typer.Option("--trigger-ms", help="Time between two batches; 0, the default: back to back.")
     ] = None,
+    self_test: SelfTest = None,
     keep: Annotated[
         str | None,
         typer.Option(

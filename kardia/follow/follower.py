@@ -76,9 +76,12 @@ class Follower:
 
     # --- taking
 
-    def hear(self, event: Event) -> bool:
-        """Take a request answered 0 that only renews a session, at the price of a look; False where it may do more."""
-        quiet, at_ms = self._quiet, int(event.handled_at_ms)
+    def hear(self, event: Event, last_ms: float, count: int = 1) -> bool:
+        """Take requests answered 0 that only renew a session, at the price of a look; False where they may do more.
+
+        All are as `event` but for their instants, of which `last_ms` is the last.
+        """
+        quiet, at_ms = self._quiet, int(last_ms)
         if self._waiting:
             self._go_on(at_ms)
         if at_ms >= quiet.to_ms or self._waiting:
@@ -93,9 +96,19 @@ class Follower:
         if member_id not in self._heard and not self._holds(member_id, event.group_instance_id):
             return False
         self._heard[member_id] = at_ms
-        quiet.heard_at_ms = at_ms
-        quiet.count += 1
+        quiet.heard_at_ms = max(at_ms, quiet.heard_at_ms)
+        quiet.count += count
         return True
+
+    @property
+    def heard(self) -> int:
+        """Requests that were only looked at, and are in no count yet."""
+        return self._quiet.count
+
+    def has_members(self) -> bool:
+        """Whether the group is known to have members, or somebody waits."""
+        group = self.course.model.group if self.course is not None else None
+        return bool(self._waiting) or (group is not None and bool(group.members))
 
     def _holds(self, member_id: str, instance_id: str) -> bool:
         group = self.course.model.group if self.course is not None else None
@@ -380,6 +393,8 @@ class Follower:
                 surprise_class,
                 because,
                 self._shown(found, clue),
+                clue.source,
+                clue.start,
             )
         )
         self.counts.surprising[surprise_class] += 1

@@ -1,21 +1,31 @@
-"""All groups of a log: events in, in whatever steps; each group's requests to its follower in the order of effect."""
+"""All groups of a log: events in, in whatever steps; each group's requests to its follower in the order of effect.
+
+A JoinGroup takes effect when it is handled, and its line comes when it is answered, up to a rebalance timeout later. So
+the requests of a group wait until nothing can come before them any more: until `advance` says so, or, where it says how
+far the log is read, as soon as an answer shows that nobody waits. Requests that only renew sessions wait a moment; a
+group of which nothing else is seen costs a look at each stretch of them.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
+from typing import NamedTuple
 
 from kardia.coordinator.happenings import Happening
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.follow.broker import Broker
 from kardia.follow.clues import FOLLOWED, MOVED, Lost, Moved, clue_of, sent_away
 from kardia.follow.follower import Follower
-from kardia.follow.surprises import Counts, Surprise
-from kardia.follow.tolerances import ORDER_MS
+from kardia.follow.surprises import Counts, Surprise, SurpriseClass
+from kardia.follow.tolerances import GROUPS_MAX, HELD_MAX, HELD_MS, ORDER_MS, SURPRISES_MAX, WRITTEN_MS
+from kardia.stretches import HANDLED, WIDTH, Stretch
 
 _RENEWING = frozenset({int(Kind.HEARTBEAT), int(Kind.COMMIT)})
 _TICK, _GAP, _MODERN = int(Kind.TICK), int(Kind.GAP), int(Kind.MODERN_HEARTBEAT)
+_SYNC, _HEARTBEAT = int(Kind.SYNC), int(Kind.HEARTBEAT)
 
 SILENT_BEFORE_MS = 10_000
 """A coordinator that is not there so shortly after its log was silent was gone when that began: it loads its groups."""
@@ -24,11 +34,32 @@ CONNECTIONS_MAX = 50_000
 """Connections whose last request is remembered; the one that was opened first goes."""
 
 
+OF_BROKERS_MAX = 64
+"""Starts of brokers and gaps that are remembered for groups of which nothing was taken yet."""
+
+
+class Held(NamedTuple):
+    """What waits for its place among the requests of a group."""
+
+    at_ms: float
+    source: str
+    start: int
+    item: Event | Moved | Lost
+    is_of_broker: bool = False
+    """It is about every group that the broker of `source` leads at that instant."""
+
+
+_PLACE = itemgetter(0, 1, 2)
+
+
 class Following:
     """The groups of one cluster, of brokers of one release."""
 
-    def __init__(self, kafka_version: str, *, begins: bool = True, keeps_ends: bool = False) -> None:
-        """`begins`: the log may have all of its groups' lives."""
+    def __init__(
+        self, kafka_version: str, *, begins: bool = True, keeps_ends: bool = False, bounded: bool = False
+    ) -> None:
+        """`begins`: the log may have all of its groups' lives. `bounded`: it goes on for ever; no more groups and
+        requests are kept than there is room for, and a group that cannot be followed is left out, not raised."""
         self.broker = Broker(kafka_version)
         self.followers: dict[str, Follower] = {}
         self.surprises: list[Surprise] = []
@@ -36,8 +67,18 @@ class Following:
         """Groups with epochs, or that had them once: they answer classic requests by other rules."""
         self.ends: list[Happening] = []
         """Who went and why, as the model says, of windows that are over; kept where asked for."""
-        self._begins, self._keeps_ends = begins, keeps_ends
-        self._held: list[tuple[float, str, int, Event | Moved]] = []
+        self._begins, self._keeps_ends, self._bounded = begins, keeps_ends, bounded
+        self._gone = Counts()
+        """Of groups that are followed no longer."""
+        self._held: dict[str, list[Held]] = {}
+        self._of_brokers: deque[Held] = deque(maxlen=OF_BROKERS_MAX)
+        """The last that were for all groups: one whose first request is taken later may have been there before."""
+        self._quiet: deque[Stretch] = deque()
+        """Stretches of renewals that may have something before them yet."""
+        self._nobody_waits: dict[str, float] = {}
+        """Group -> the last instant at which an answer shows that no JoinGroup and no SyncGroup waits."""
+        self._synced: dict[str, int] = {}
+        """Group -> generation of which a SyncGroup was answered."""
         self._restarts: set[tuple[str, float]] = set()
         self._number = 0
         self._connections: dict[str, float] = {}
@@ -46,27 +87,68 @@ class Following:
         """Stream -> stamp of the last line that a tick told of."""
         self._sources: dict[str, str] = {}
 
+    @property
+    def held(self) -> int:
+        """How many requests wait."""
+        return sum(map(len, self._held.values()))
+
     def take(self, events: Iterable[Event]) -> None:
         """Take events, in any order; nothing is compared before `advance`."""
-        held = self._held
         for event in events:
             if event.kind in FOLLOWED:
-                held.append((self._effect_at(event), event.source, event.start, event))
-                if sent_away(event):
-                    at_ms = int(event.decided_at_ms)
-                    moved = Moved(at_ms, at_ms, event.source, "the coordinator moved")
-                    held.append((event.decided_at_ms, event.group_id, event.start, moved))
+                self._hold(event)
             elif event.kind == _TICK:
                 self._hear_of_silence(event)
                 for from_ms, *_ in ((event.detail or {}).get("processes") or {}).get("restarts") or ():
                     if (event.source, from_ms) not in self._restarts:
                         self._restarts.add((event.source, from_ms))
                         moved = Moved(int(from_ms) + 1, int(from_ms), event.source, "the broker was started again")
-                        held.append((from_ms + 1, event.source, -1, moved))
+                        self._hold_for_all(Held(from_ms + 1, event.source, -1, moved, is_of_broker=True))
             elif event.kind == _MODERN:
                 self.left_out.add(event.group_id)
+                if self._bounded:
+                    self.forget(event.group_id)
             elif event.kind == _GAP:
-                held.append((event.handled_at_ms, event.source, event.start, event))
+                detail = event.detail or {}
+                from_ms, to_ms = int(detail.get("from_ms", -1)), int(detail.get("to_ms", event.handled_at_ms))
+                lost = Lost(to_ms, from_ms, "lines of the log are lost")
+                self._hold_for_all(Held(event.handled_at_ms, event.source, event.start, lost, is_of_broker=True))
+
+    def take_folded(self, stretches: Iterable[Stretch]) -> None:
+        """Take requests that were folded: of these only heartbeats are of a member."""
+        self._quiet += [one for one in stretches if one.head.kind == _HEARTBEAT and one.head.group_id]
+
+    def _hold(self, event: Event) -> None:
+        group_id = event.group_id
+        if not group_id or (group_id in self.left_out and group_id not in self.followers):
+            return
+        at_ms = self._effect_at(event)
+        if group_id not in self._held:
+            known = group_id in self.followers
+            self._held[group_id] = [] if known else [held for held in self._of_brokers if held.at_ms > at_ms]
+        queue = self._held[group_id]
+        queue.append(Held(at_ms, event.source, event.start, event))
+        if sent_away(event):
+            moved_at_ms = int(event.decided_at_ms)
+            moved = Moved(moved_at_ms, moved_at_ms, event.source, "the coordinator moved")
+            queue.append(Held(event.decided_at_ms, event.source, event.start, moved))
+        elif event.error_code != 0:
+            return
+        elif event.kind == _SYNC:
+            self._synced[group_id] = event.generation_id
+        elif event.kind == _HEARTBEAT:
+            self._note_calm(event, event.handled_at_ms)
+
+    def _note_calm(self, head: Event, at_ms: float) -> None:
+        """A heartbeat was answered 0 in a generation that is assigned: a group that prepares a rebalance answers 27,
+        and one that waits for its leader's assignment has answered no SyncGroup of that generation."""
+        if self._synced.get(head.group_id) == head.generation_id:
+            self._nobody_waits[head.group_id] = max(at_ms, self._nobody_waits.get(head.group_id, at_ms))
+
+    def _hold_for_all(self, held: Held) -> None:
+        self._of_brokers.append(held)
+        for group_id in self.followers.keys() | self._held.keys():
+            self._held.setdefault(group_id, []).append(held)
 
     def _hear_of_silence(self, event: Event) -> None:
         """What a tick tells of stretches in which its log had no line."""
@@ -91,50 +173,142 @@ class Following:
         return at_ms
 
     def advance(self, to_ms: float) -> None:
-        """All requests that took effect up to an instant have been taken: compare them."""
-        self._held.sort(key=lambda one: one[:3])
-        known = bisect_right(self._held, to_ms, key=itemgetter(0))
-        ready, self._held = self._held[:known], self._held[known:]
-        for _, where, _, event in ready:
-            self._put(event, where)
+        """Compare all requests that took effect up to an instant: all of these have been taken."""
+        self._hear_folded(lambda _: to_ms)
+        self._put_known(lambda *_: to_ms)
+
+    def follow(self, read_to: Mapping[str, float]) -> None:
+        """Compare what nothing can come before any more. `read_to`: broker -> all lines that it had written up to then
+        have been taken. A group in which an answer shows that nobody waits is compared so far."""
+
+        def known_ms(group_id: str, queue: list[Held]) -> float:
+            read_ms = max(read_to.get(broker_of(held.source), -1.0) for held in queue)
+            nobody_waits_ms = self._nobody_waits.get(group_id, -1.0)
+            return max(read_ms - HELD_MS, min(read_ms - WRITTEN_MS, nobody_waits_ms))
+
+        self._hear_folded(lambda broker: read_to.get(broker, -1.0) - WRITTEN_MS)
+        self._put_known(known_ms)
+        if self._bounded and self.held > HELD_MAX:
+            group_id = max(self._held, key=lambda one: len(self._held[one]))
+            self._leave_out(group_id)
+
+    def _put_known(self, known_ms: Callable[[str, list[Held]], float]) -> None:
+        ready: list[tuple[Held, str]] = []
+        for group_id, queue in list(self._held.items()):
+            queue.sort(key=_PLACE)
+            known = bisect_right(queue, known_ms(group_id, queue), key=itemgetter(0))
+            ready += [(held, group_id) for held in queue[:known]]
+            if known < len(queue):
+                self._held[group_id] = queue[known:]
+            else:
+                del self._held[group_id]
+        ready.sort(key=lambda one: _PLACE(one[0]))
+        for held, group_id in ready:
+            self._put(group_id, held)
+
+    def _hear_folded(self, known_ms: Callable[[str], float]) -> None:
+        """Renewals that nothing can come before; of a group of which something waits they wait with it."""
+        quiet = self._quiet
+        for _ in range(len(quiet)):
+            stretch = quiet.popleft()
+            head, last_ms = stretch.head, stretch.numbers[HANDLED - WIDTH]
+            if last_ms > known_ms(broker_of(head.source)):
+                quiet.append(stretch)
+                continue
+            follower = self._follower(head.group_id)
+            if follower is None:
+                continue
+            if head.group_id in self._held or not follower.hear(head, last_ms, len(stretch)):
+                for event in stretch.events():
+                    self._hold(event)
+            else:
+                self._note_calm(head, last_ms)
 
     def finish(self) -> None:
         """No more comes."""
         self.advance(float("inf"))
-        for follower in self.followers.values():
-            follower.finish()
+        for group_id, follower in list(self.followers.items()):
+            try:
+                follower.finish()
+            except Exception as error:
+                self._failed(group_id, error)
             self._collect(follower)
 
     def counts(self) -> Counts:
         """Of all groups together."""
         whole = Counts()
+        whole.add(self._gone)
         for follower in self.followers.values():
             whole.add(follower.counts)
+            whole.answers += follower.heard
         return whole
+
+    # --- groups that come and go
+
+    def _follower(self, group_id: str) -> Follower | None:
+        follower = self.followers.get(group_id)
+        if follower is None and group_id not in self.left_out:
+            if self._bounded and len(self.followers) >= GROUPS_MAX:
+                self._make_room()
+            if not self._bounded or len(self.followers) < GROUPS_MAX:
+                follower = self.followers[group_id] = Follower(group_id, self.broker, begins=self._begins)
+        return follower
+
+    def _make_room(self) -> None:
+        """Follow no longer a group that has nobody, or of which nothing is known."""
+        for group_id, follower in self.followers.items():
+            if not follower.has_members() and group_id not in self._held:
+                self.forget(group_id)
+                return
+
+    def forget(self, group_id: str) -> None:
+        """Follow a group no longer; if more of it comes it begins in the middle."""
+        follower = self.followers.pop(group_id, None)
+        if follower is not None:
+            self._gone.add(follower.counts)
+            self._gone.answers += follower.heard
+        for known in (self._held, self._nobody_waits, self._synced, self._sources):
+            known.pop(group_id, None)
+
+    def _leave_out(self, group_id: str) -> None:
+        self.forget(group_id)
+        self.left_out.add(group_id)
+
+    def _failed(self, group_id: str, error: Exception) -> None:
+        """A group that cannot be followed is ours to explain; the others go on."""
+        if not self._bounded:
+            raise error
+        at_ms = int(self.followers[group_id].anchored_at_ms)
+        seen = f"{type(error).__name__}: {str(error)[:200]}"
+        own = SurpriseClass.OWN_MISTAKE
+        self.surprises.append(Surprise(group_id, "", at_ms, "", "", seen, (), own, "the follower failed"))
+        self._leave_out(group_id)
 
     # --- one event
 
-    def _put(self, event: Event | Moved, where: str) -> None:
-        if isinstance(event, Moved):
-            for group_id, follower in self.followers.items():
-                of_broker = where == event.source and broker_of(self._sources.get(group_id, "")) == broker_of(where)
-                if group_id == where or of_broker:
-                    follower.take(event)
+    def _put(self, group_id: str, held: Held) -> None:
+        item, led_by = held.item, broker_of(self._sources.get(group_id, held.source))
+        if held.is_of_broker and led_by != broker_of(held.source):
             return
-        if event.kind == _GAP:
-            detail = event.detail or {}
-            from_ms, to_ms = int(detail.get("from_ms", -1)), int(detail.get("to_ms", event.handled_at_ms))
-            for group_id, follower in self.followers.items():
-                if broker_of(self._sources.get(group_id, event.source)) == broker_of(event.source):
-                    follower.take(Lost(to_ms, from_ms, "lines of the log are lost"))
+        follower = self._follower(group_id)
+        if follower is None:
             return
-        group_id = event.group_id
-        if not group_id or (group_id in self.left_out and group_id not in self.followers):
+        try:
+            if isinstance(item, Event):
+                self._ask(follower, item)
+            else:
+                follower.take(item)
+        except Exception as error:
+            self._failed(group_id, error)
             return
-        if group_id not in self.followers:
-            self.followers[group_id] = Follower(group_id, self.broker, begins=self._begins)
-        follower = self.followers[group_id]
-        if event.kind in _RENEWING and event.error_code == 0 and follower.hear(event):
+        if follower.surprises or follower.ends:
+            self._collect(follower)
+            if self._bounded and follower.counts.surprising.total() >= SURPRISES_MAX:
+                self._leave_out(group_id)
+
+    def _ask(self, follower: Follower, event: Event) -> None:
+        group_id = follower.group_id
+        if event.kind in _RENEWING and event.error_code == 0 and follower.hear(event, event.handled_at_ms):
             return
         self._number += 1
         before = self._sources.get(group_id, event.source)
@@ -146,8 +320,6 @@ class Following:
         clue = clue_of(event, self._number)
         if clue is not None:
             follower.take(clue)
-        if follower.surprises or follower.ends:
-            self._collect(follower)
 
     def _moved(self, follower: Follower, event: Event, why: str) -> None:
         """It has at the latest now; where the log was silent just before, when that began."""

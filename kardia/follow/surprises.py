@@ -50,6 +50,9 @@ class Surprise:
     """Why it is of this class."""
     trace: str = ""
     """A trace that replays it; empty where the window is too long for one."""
+    source: str = ""
+    start: int = -1
+    """Where the line of the answer stands."""
 
 
 @dataclass

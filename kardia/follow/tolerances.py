@@ -11,6 +11,9 @@ ORDER_MS = 3
 """Two requests of different connections so near may have taken effect the other way round: stamps are cut to 1 ms, and
 a handler thread may lose the processor between the group and its line."""
 
+WRITTEN_MS = 1_000
+"""So long after an answer its line is written at the latest, on a starved machine as well (191 ms were seen)."""
+
 LOOK_MS = 250
 """So much further is read before a contradiction is explained: the line of a request that took effect before may have
 been written so late (a busy broker, the first request of its kind in a process)."""
@@ -22,6 +25,25 @@ INSTANT_MS = 60
 LONG_AGO_MS = 300
 """A JoinGroup or SyncGroup answered at once is logged within that, the first of a process too; what waits longer has
 been parked."""
+
+HELD_MS = 660_000.0
+"""So long requests wait for a JoinGroup before them whose line comes when it is answered, where nothing shows that
+nobody waits: as long as most brokers let one wait (twice `max.poll.interval.ms` of the Java client), and a minute."""
+
+COMPARED_EVERY_MS = 500.0
+"""Time of the log between two comparisons of a lane."""
+
+COUNTED_EVERY_MS = 10_000.0
+"""Time of the log between two counts of a lane, which look at each group that is followed."""
+
+HELD_MAX = 100_000
+"""Requests that wait, of all groups of a lane; the group with the most is left out."""
+
+GROUPS_MAX = 500
+"""Groups of a lane that are followed at a time, of a log that goes on for ever: a member is kept twice."""
+
+SURPRISES_MAX = 50
+"""A group of which so many answers were surprises is left out: each costs replays, and one more says no more."""
 
 CANDIDATES_MAX = 16
 """Replays that one contradiction may cost."""

@@ -34,7 +34,7 @@ from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.settings import ObserverSettings
 from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
 from kardia.stretches import Stretch
-from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
+from kardia.tables import LIVE_TABLES, Row
 from kardia.tolerances import (
     COMMIT_ANSWERED_WITHIN_MS,
     GRACE_MS,
@@ -452,7 +452,7 @@ class Observer(Intake):
         if now >= 0:
             self._sample(now)
         self._tell_commits()
-        self._tell_progress()
+        self.tell_progress()
         taken, self.rows = self.rows, {name: [] for name in LIVE_TABLES}
         return taken
 
@@ -526,43 +526,6 @@ class Observer(Intake):
             return SURE
         oddly_silent = clock > alive_to and self.is_oddly_silent(broker)
         return Doubt.BROKER_SILENT if oddly_silent else Doubt.LOG_NOT_COMPLETE
-
-    def _tell_progress(self) -> None:
-        late, divergences, not_modelled, forgotten = self.late, self.divergences, self.not_modelled, self.forgotten
-        disagreed = self.disagreed
-        for name, stream in sorted(self.streams.items()):
-            if not (stream.touched or stream.events or stream.duplicates) or stream.complete_to < 0:
-                continue
-            complete_to = rows.instant(stream.complete_to)
-            self.rows["progress"].append(
-                (
-                    self.settings.cluster_id,
-                    "",
-                    -1,
-                    complete_to,
-                    complete_to,
-                    "exact",
-                    self.lane,
-                    name,
-                    complete_to,
-                    stream.events,
-                    stream.duplicates,
-                    late,
-                    stream.lines,
-                    stream.ignored,
-                    stream.rejected,
-                    stream.gaps,
-                    divergences,
-                    not_modelled,
-                    forgotten,
-                    *disagreed.values(),
-                    *(map(rows.instant, (stream.gap_from, stream.gap_to)) if stream.gap_to >= 0 else (None, None)),
-                )
-            )
-            stream.clear()
-            late = divergences = not_modelled = forgotten = 0
-            self.late = self.divergences = self.not_modelled = self.forgotten = 0
-            disagreed = self.disagreed = dict.fromkeys(DISAGREEMENTS, 0)
 
     # --- keep and restore
 

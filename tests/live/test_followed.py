@@ -34,7 +34,7 @@ NOW_MS = 1_795_211_000_000
 
 
 def test_the_tables_that_are_compared_are_all_but_those_that_are_sampled() -> None:
-    assert set(FACTS) == set(LIVE_TABLES) - SAMPLED
+    assert {*FACTS, "surprises"} == set(LIVE_TABLES) - SAMPLED  # the job tests itself, who follows it does not
 
 
 class World:

@@ -27,6 +27,7 @@ from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER
 from kardia.observe.state.settings import ObserverSettings
 from kardia.stretches import END, START, WIDTH, Stretch
+from kardia.tables import DISAGREEMENTS, NOT_TESTED
 from kardia.tolerances import AT_ONCE_MS, STAMP_MS, STARTS_WITHIN_MS
 
 _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
@@ -549,3 +550,42 @@ class Intake(Facts):
                 str(detail.get("excerpt", ""))[:200] or None,
             )
         )
+
+    def tell_progress(self) -> None:
+        """Write a row of `progress` for each stream of which anything came; what is of no stream is in the first."""
+        late, divergences, not_modelled, forgotten = self.late, self.divergences, self.not_modelled, self.forgotten
+        disagreed = self.disagreed
+        for name, stream in sorted(self.streams.items()):
+            if not (stream.touched or stream.events or stream.duplicates) or stream.complete_to < 0:
+                continue
+            complete_to = rows.instant(stream.complete_to)
+            self.rows["progress"].append(
+                (
+                    self.settings.cluster_id,
+                    "",
+                    -1,
+                    complete_to,
+                    complete_to,
+                    "exact",
+                    self.lane,
+                    name,
+                    complete_to,
+                    stream.events,
+                    stream.duplicates,
+                    late,
+                    stream.lines,
+                    stream.ignored,
+                    stream.rejected,
+                    stream.gaps,
+                    divergences,
+                    not_modelled,
+                    forgotten,
+                    *disagreed.values(),
+                    *(map(rows.instant, (stream.gap_from, stream.gap_to)) if stream.gap_to >= 0 else (None, None)),
+                    *NOT_TESTED,
+                )
+            )
+            stream.clear()
+            late = divergences = not_modelled = forgotten = 0
+            self.late = self.divergences = self.not_modelled = self.forgotten = 0
+            disagreed = self.disagreed = dict.fromkeys(DISAGREEMENTS, 0)

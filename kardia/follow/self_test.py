@@ -1,0 +1,159 @@
+"""The self-test of a lane: its classic requests, as they come, put to the model of the release that its brokers run.
+
+Events and stretches of a step in; rows of `surprises` out, and counts for `progress`. What it remembers is in memory
+alone: after a restart each group is unknown until its next anchor, and a request that waited is not compared. Nothing
+of the observer rests on it. Bounded by `tolerances`: groups, requests that wait, surprises of one group, traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kardia.events import ALL_SHARDS, Event, Kind, broker_of
+from kardia.follow.following import Following
+from kardia.follow.releases import recognised
+from kardia.follow.surprises import Counts, Surprise
+from kardia.follow.tolerances import COMPARED_EVERY_MS, COUNTED_EVERY_MS
+from kardia.stretches import END, LOGGED, WIDTH, Stretch
+from kardia.tables import SELF_TEST, SURPRISE_CLASSES, Row
+
+_JOIN, _TICK = int(Kind.JOIN), int(Kind.TICK)
+
+
+class SelfTest:
+    """One lane."""
+
+    def __init__(self, cluster_id: str, kafka_version: str = "") -> None:
+        """`kafka_version`: of all brokers; empty: recognised for each from its lines."""
+        self.counts: dict[str, int] = dict.fromkeys(SELF_TEST, 0)
+        """Since they were taken last."""
+        self._cluster_id, self._kafka_version = cluster_id, kafka_version
+        self._followings: dict[str, Following] = {}
+        """By release."""
+        self._releases: dict[str, str] = {}
+        """Broker -> its release."""
+        self._followed_by: dict[str, str] = {}
+        """Group -> release of the broker that answered last."""
+        self._shards: dict[str, int] = {}
+        self._ends: dict[str, float] = {}
+        """Source -> up to where it was taken."""
+        self._read_to: dict[str, float] = {}
+        """Broker -> stamp of the last line that was taken."""
+        self._compared_at_ms = self._counted_at_ms = -1.0
+        self._counted: dict[str, int] = dict.fromkeys(SELF_TEST, 0)
+
+    def step(self, events: Sequence[Event], stretches: Sequence[Stretch] = ()) -> list[Row]:
+        """Take what a lane was given in one step; rows of `surprises`."""
+        self._take(events, stretches)
+        at_ms = max(self._read_to.values(), default=-1.0)
+        if not self._followings or at_ms - self._compared_at_ms < COMPARED_EVERY_MS:
+            return []
+        self._compared_at_ms = at_ms
+        for following in self._followings.values():
+            following.follow(self._read_to)
+        return self._told(at_ms)
+
+    def finish(self) -> list[Row]:
+        """No more comes."""
+        for following in self._followings.values():
+            following.finish()
+        self._counted_at_ms = -1.0
+        return self._told(max(self._read_to.values(), default=-1.0))
+
+    def take_counts(self) -> dict[str, int]:
+        """What became of the answers since this was last asked."""
+        taken, self.counts = self.counts, dict.fromkeys(SELF_TEST, 0)
+        return taken
+
+    # --- taking
+
+    def _take(self, events: Sequence[Event], stretches: Sequence[Stretch]) -> None:
+        ends = dict(self._ends)
+        for event in self._fresh(events):
+            ends[event.source] = max(event.end, ends.get(event.source, -1))
+            following = self._of(event)
+            if following is not None:
+                following.take((event,))
+        for stretch in stretches:
+            head, numbers = stretch.head, stretch.numbers
+            if numbers[END - WIDTH] <= self._ends.get(head.source, -1):
+                continue
+            ends[head.source] = max(numbers[END - WIDTH], ends.get(head.source, -1))
+            following = self._of(head)
+            if following is not None:
+                broker = broker_of(head.source)
+                self._read_to[broker] = max(numbers[LOGGED - WIDTH], self._read_to.get(broker, -1.0))
+                following.take_folded((stretch,))
+        self._ends = ends
+
+    def _fresh(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Without what was taken before: a collector that was killed sends it again. Of a tick its stamp is taken."""
+        for event in events:
+            if event.kind == _TICK:
+                broker = broker_of(event.source)
+                self._read_to[broker] = max(event.logged_at_ms, self._read_to.get(broker, -1.0))
+                yield event
+            elif event.end > self._ends.get(event.source, -1):
+                yield event
+
+    def _of(self, event: Event) -> Following | None:
+        """Who follows the groups of a broker; None where nothing shows its release, and no request of it was read."""
+        broker, group_id = broker_of(event.source), event.group_id
+        release = self._releases.get(broker, "")
+        if not release or event.kind == _JOIN:
+            release = self._kafka_version or recognised((event,)) or release
+            if not release:
+                return None
+            self._releases[broker] = release
+        if group_id and event.shard != ALL_SHARDS:
+            before = self._followed_by.get(group_id, release)
+            if before != release:
+                self._followings[before].forget(group_id)
+            self._followed_by[group_id], self._shards[group_id] = release, event.shard
+        if release not in self._followings:
+            self._followings[release] = Following(release, begins=False, bounded=True)
+        return self._followings[release]
+
+    # --- telling
+
+    def _told(self, at_ms: float) -> list[Row]:
+        rows: list[Row] = []
+        for release, following in self._followings.items():
+            rows += [self._row(one, release, at_ms) for one in following.surprises]
+            following.surprises = []
+        if rows or at_ms - self._counted_at_ms >= COUNTED_EVERY_MS:
+            self._counted_at_ms = at_ms
+            self._count()
+        return rows
+
+    def _count(self) -> None:
+        whole = Counts()
+        for following in self._followings.values():
+            whole.add(following.counts())
+        found = {"answers": whole.answers, "predicted": whole.predicted}
+        found |= {name: whole.surprising[name] for name in SURPRISE_CLASSES}
+        for name, count in found.items():
+            self.counts[name] += count - self._counted[name]
+        self._counted = found
+
+    def _row(self, one: Surprise, release: str, at_ms: float) -> Row:
+        """Row of `surprises`, in the order of its columns."""
+        return (
+            self._cluster_id,
+            one.group_id,
+            self._shards.get(one.group_id, -1),
+            one.at_ms,
+            int(at_ms),
+            "exact",
+            one.surprise_class.value,
+            one.member_id or None,
+            one.request,
+            one.predicted,
+            one.seen,
+            list(one.tried),
+            one.because,
+            release,
+            one.trace or None,
+            one.source or None,
+            one.start if one.start >= 0 else None,
+        )
