@@ -54,6 +54,7 @@ from api.routes import (
     rejected,
     runbooks,
     service,
+    surprises,
     why,
 )
 from api.settings import ApiSettings
@@ -69,6 +70,7 @@ ROUTES = (
     clusters,
     rejected,
     disagreements,
+    surprises,
     dangers,
     boards,
     rebalances,

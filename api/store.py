@@ -81,7 +81,9 @@ class Store:
         self.now_ms = now_ms
         self.events = self._reader("events")
         """The archive of events; opened when it is asked for, as it may not exist."""
-        self.readers = {name: self._reader(name) for name in (*VIEWED, "disagreements")} | {"events": self.events}
+        self.readers = {name: self._reader(name) for name in (*VIEWED, "disagreements", "surprises")} | {
+            "events": self.events
+        }
         """For questions about the past, in any thread."""
         self._followers = {"progress": Follower(self._reader("progress"), added_up)} | {
             name: Follower(self._reader(name)) for name in VIEWED

@@ -24,12 +24,13 @@ EXTRAS = {"collect": COLLECT, "serve": SERVE, "live": LIVE, "spark": SPARK}
 """Extra -> modules that a distribution with it has beside those of the base."""
 
 NEEDS = {
-    **dict.fromkeys(("collect", "capture", "doctor", "surprises"), "collect"),
+    **dict.fromkeys(("collect", "capture", "doctor"), "collect"),
     **dict.fromkeys(("live", "replay"), "live"),
     **dict.fromkeys(("serve", "notify"), "serve"),
     **dict.fromkeys(("stream", "move"), "spark"),
 }
-"""Verb -> extra without which it does not begin. A question needs `serve` if it is about tables (`cli.asking`)."""
+"""Verb -> extra without which it does not begin. A question needs `serve` if it is about tables (`cli.asking`), and
+`surprises` needs `collect` if it is given logs."""
 
 SOURCE_ONLY = ("demo", "bench")
 """Verbs whose room, of the same name, is in the source folder and not in the wheel."""

@@ -256,6 +256,16 @@ ALERTS = (
         of_group=False,
     ),
     Alert(
+        "KardiaBrokerNotAsRelease",
+        'max by (cluster) (increase(kardia_self_test_answers_total{outcome="broker_not_as_release"}[1h])) > 0',
+        "warning",
+        "A broker answers otherwise than its release.",
+        "In the last hour brokers of {{ $labels.cluster }} answered the same request otherwise than the model of their "
+        "release, again and again. kardia surprises says which, with a trace that shows it.",
+        "broker-not-as-release.md",
+        of_group=False,
+    ),
+    Alert(
         "KardiaPredictionsUnreliable",
         'sum by (cluster, kind) (increase(kardia_predictions_total{outcome="averted"}[6h])) '
         '/ sum by (cluster, kind) (increase(kardia_predictions_total{outcome=~"averted|came_true"}[6h])) > 0.5 '

@@ -277,6 +277,23 @@ def _pipeline(made: Dashboard) -> Dashboard:
                 unit="none",
             )
         )
+        .with_panel(
+            lines(
+                Says(
+                    "Answers that the model predicts",
+                    "Of the answers to classic requests, how many are not as the model of the release says? Per hour.",
+                    "`kardia surprises` says which answer, and why. `unknown` are answers to groups of which Kardia "
+                    "does not know yet who is in them; `broker_not_as_release` should never be.",
+                    "broker-not-as-release.md",
+                ),
+                (
+                    "sum by (outcome) (max by (cluster, outcome) "
+                    f'(increase(kardia_self_test_answers_total{{{CLUSTERS},outcome!="predicted"}}[1h])))',
+                    "{{outcome}}",
+                ),
+                unit="none",
+            )
+        )
         .with_row(Row("What Kardia itself costs"))
         .with_panel(
             lines(
@@ -350,6 +367,25 @@ def _pipeline(made: Dashboard) -> Dashboard:
                 Column("first byte", "start", "none", width=110),
                 Column("expected", "expected"),
                 Column("the line begins", "excerpt"),
+                given=RANGE,
+            )
+        )
+        .with_panel(
+            rows(
+                Says(
+                    "Answers that are surprises",
+                    "Which answer was not as the model of the release predicts, and of which class? Newest first.",
+                    "Is it always one kind of request, or one moment? `kardia surprises` shows the trace as well.",
+                    "broker-not-as-release.md",
+                ),
+                "/clusters/~/surprises",
+                "surprises",
+                Column("at", "at_ms", CLOCK, width=190),
+                Column("group", "group_id", width=200),
+                Column("class", "surprise_class", width=200),
+                Column("what was answered", "text"),
+                Column("source", "source", width=300),
+                Column("first byte", "start", "none", width=110),
                 given=RANGE,
             )
         )

@@ -27,6 +27,7 @@ from kardia.tables import (
     END_CAUSES,
     OUTCOMES,
     STATUS_MEANINGS,
+    SURPRISE_CLASSES,
     TABLES,
     TRIGGERS,
 )
@@ -92,6 +93,8 @@ def tables_page() -> str:
         grid(("key", "meaning"), ((f"`{key}`", meaning) for key, meaning in FAULT_SIGNS.items())),
         "\n`kind` of a disagreement of server.log with the requests; the first three are believed:\n\n",
         grid(("kind", "meaning"), ((f"`{kind}`", meaning) for kind, meaning in DISAGREEMENTS.items())),
+        "\n`surprise_class` of an answer that is not as the model of the brokers' release predicts:\n\n",
+        grid(("class", "meaning"), ((f"`{name}`", meaning) for name, meaning in SURPRISE_CLASSES.items())),
     ]
     for table in TABLES.values():
         parts.append(f"\n## {table.name}\n\n{table.meaning[0].upper()}{table.meaning[1:]}.\n\n")

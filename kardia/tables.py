@@ -543,8 +543,8 @@ SURPRISES = Table(
         _s("because", "why it is of this class", nullable=False),
         _s("kafka_version", "release whose model predicts", nullable=False),
         _s("trace", "a trace that `kardia trace` replays; null where the window is too long for one", personal=True),
-        _s("source", "BROKER/STREAM/INCARNATION of the line of the answer"),
-        _l("start", "first byte of that line"),
+        _s("source", "BROKER/STREAM/INCARNATION of the line of the answer, empty where there is none", nullable=False),
+        _l("start", "first byte of that line, -1 where there is none", nullable=False),
     ),
 )
 

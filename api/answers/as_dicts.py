@@ -25,7 +25,18 @@ from kardia.tables import TABLES
 
 API = "/api/v1"
 
-LINKS = ("members", "rebalances", "history", "evictions", "disagreements", "diff", "incident", "why", "lag")
+LINKS = (
+    "members",
+    "rebalances",
+    "history",
+    "evictions",
+    "disagreements",
+    "surprises",
+    "diff",
+    "incident",
+    "why",
+    "lag",
+)
 """What is below a group, and needs no parameter."""
 
 STATUS_SEVERITY = {

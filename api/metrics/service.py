@@ -13,6 +13,7 @@ from api.present.current import ClusterView
 from api.present.freshness import LEDGER
 from api.store import FOLLOWED, Store
 from kardia import __version__
+from kardia.story.surprises import outcomes
 from kardia.tables import DISAGREEMENTS
 
 
@@ -53,6 +54,12 @@ def _feed(store: Store, clusters: list[ClusterView], counted: list[ClusterView])
         "Lines of server.log that say otherwise than the requests: of the ledger's divergences these.",
         labels=("cluster", "kind"),
     )
+    tested = CounterMetricFamily(
+        "kardia_self_test_answers",
+        "Answers to classic requests that were put to the model of the brokers' release: predicted, of a group that is "
+        "unknown, or a surprise, by its class.",
+        labels=("cluster", "outcome"),
+    )
     forgotten = CounterMetricFamily(
         "kardia_groups_forgotten",
         "Groups without members that are no longer held in memory; their rows stay in the tables.",
@@ -71,4 +78,6 @@ def _feed(store: Store, clusters: list[ClusterView], counted: list[ClusterView])
             ledger.add_metric((*labels, what), told.reach.ledger[what])
         for kind in DISAGREEMENTS:
             disagreements.add_metric((*labels, kind), told.reach.disagreements[kind])
-    yield from (reached, age, stale, source_age, ledger, disagreements, forgotten)
+        for outcome, count in outcomes(told.reach.self_tested).items():
+            tested.add_metric((*labels, outcome), count)
+    yield from (reached, age, stale, source_age, ledger, disagreements, tested, forgotten)

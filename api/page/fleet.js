@@ -124,15 +124,26 @@ function update(tiles, lists, { heard, clusters, groups, dangers, past, sought }
     clusters.map((cluster, at) => ({ cluster, found: ranked(groups[at].groups, past[at]), more: groups[at].next_cursor !== null, past: past[at] })),
     ({ cluster }) => cluster.href,
     ({ cluster }) =>
-      make("section", "card", make("h2", "", "Groups of ", id(cluster.cluster_id)), make("ul", "rows groups"), make("p", "empty")),
+      make("section", "card", make("h2", "", "Groups of ", id(cluster.cluster_id)), make("ul", "rows groups"), make("p", "empty"), make("p", "empty self-test")),
     (section, { cluster, found, more, past: went }) => {
       reconcile(section.children[1], found, (group) => group.href, createGroup, (row, group) => updateGroup(row, group, heard, open.get(group.href), went));
       const last = section.children[2];
       if (sought) say(last, found.length === 0 ? "No group's name contains this." : more ? "There are more; a longer word finds them." : "");
       else say(last, found.length === 0 ? "No group has been seen yet." : more ? `and ${cluster.groups - found.length} more${went ? "" : ", in better health"}` : "");
       last.hidden = last.textContent === "";
+      const tested = section.children[3];
+      say(tested, sayTested(cluster));
+      tested.hidden = tested.textContent === "" || sought !== "";
     },
   );
+}
+
+/** What the self-test found: how many answers were as the model of the release predicts. */
+function sayTested(cluster) {
+  const { answers, predicted, ...classes } = cluster.self_test;
+  const surprises = Object.values(classes).reduce((sum, one) => sum + one, 0);
+  const hint = surprises > 0 ? " kardia surprises lists them." : "";
+  return answers > 0 ? `Self-test: ${cluster.self_test_in_words}${hint}` : "";
 }
 
 function createGroup(group) {

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from api.answers import as_dicts
 from api.errors import RangeTooWide, TablesMissing
 from api.files.reader import TableReader
-from api.past import archive, disagreements
+from api.past import archive, by_batch
 from api.past.as_of import Then, brought_up
 from api.past.cursor import Place
 from api.past.renewals import Past
@@ -96,7 +96,7 @@ def read(readers: Mapping[str, TableReader], settings: ApiSettings, asked: Asked
     except RangeTooWide:
         samples = []  # the rule about heartbeats finds nothing then, as where there are no samples
     try:
-        differing = disagreements.lines(readers["disagreements"], *about, part).rows
+        differing = by_batch.rows(readers["disagreements"], *about, part, {}).rows
     except TablesMissing:
         differing = []  # of a version that had no such table
     pages = (transitions, rebalances, predictions)

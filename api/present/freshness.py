@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from kardia.events import ADMIN_BROKER, OFFSETS_BROKER
 from kardia.instants import to_rfc3339
-from kardia.tables import DISAGREEMENTS
+from kardia.tables import DISAGREEMENTS, SELF_TEST
 
 BESIDE_BROKERS = (OFFSETS_BROKER, ADMIN_BROKER)
 """Broker part of sources that are no broker's log, and tell of the groups of all of them."""
@@ -89,12 +89,14 @@ class Reach:
         self.ledger: dict[str, int] = dict.fromkeys(LEDGER, 0)
         self.disagreements: dict[str, int] = dict.fromkeys(DISAGREEMENTS, 0)
         """Of the ledger's `divergences` those of server.log, by kind."""
+        self.self_tested: dict[str, int] = dict.fromkeys(SELF_TEST, 0)
+        """Answers that were put to the model, and what became of them."""
 
     def copied_on_write(self) -> Reach:
         """The same, for more rows to be folded into."""
         other = copy(self)
         other._complete_to_ms, other.ledger = self._complete_to_ms.copy(), self.ledger.copy()
-        other.disagreements = self.disagreements.copy()
+        other.disagreements, other.self_tested = self.disagreements.copy(), self.self_tested.copy()
         return other
 
     def fold(self, rows: Iterable[Any]) -> None:
@@ -109,6 +111,8 @@ class Reach:
                 self.ledger[name] += getattr(row, name) or 0
             for kind in DISAGREEMENTS:
                 self.disagreements[kind] += getattr(row, kind) or 0
+            for name in SELF_TEST:
+                self.self_tested[name] += getattr(row, name) or 0
 
     def settle(self, led: Mapping[str, int]) -> None:
         """Say how far everything is complete, after a batch; `led`: broker -> groups that it leads."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from api.present.freshness import LEDGER
-from kardia.tables import BATCH, DISAGREEMENTS
+from kardia.tables import BATCH, DISAGREEMENTS, SELF_TEST
 
 _PLACE = ("cluster_id", "lane", "source")
 _MET_GAPS = "met_gaps"
@@ -33,7 +33,7 @@ def added_up(chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def _grouped(rows: pa.Table) -> pa.Table:
     """One row for each place, with the same names."""
-    added = [name for name in (*LEDGER, *DISAGREEMENTS) if name in rows.column_names]
+    added = [name for name in (*LEDGER, *DISAGREEMENTS, *SELF_TEST) if name in rows.column_names]
     how = dict.fromkeys(added, "sum") | dict.fromkeys(_LATEST, "max")
     grouped = rows.group_by([*_PLACE, _MET_GAPS], use_threads=False).aggregate(list(how.items()))
     return grouped.rename_columns({f"{name}_{function}": name for name, function in how.items()})

@@ -15,6 +15,7 @@ from api.present.current import ClusterView
 from api.shapes import models
 from api.store import Store
 from kardia.instants import to_rfc3339
+from kardia.story import surprises
 
 router = router_of("clusters")
 
@@ -33,12 +34,15 @@ def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
         ],
         "ledger": dict(view.reach.ledger),
         "disagreements": dict(view.reach.disagreements),
+        "self_test": dict(view.reach.self_tested),
+        "self_test_in_words": surprises.in_short(view.reach.self_tested),
         "links": {
             "groups": f"{href}/groups",
             "next_evictions": f"{href}/next-evictions",
             "open_rebalances": f"{href}/open-rebalances",
             "rejected": f"{href}/rejected",
             "disagreements": f"{href}/disagreements",
+            "surprises": f"{href}/surprises",
             "incidents": f"{href}/incidents",
         },
     }

@@ -10,7 +10,7 @@ from api.errors import ParameterRefused
 from api.http.asking import PAGES, Paging, answer, paging_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
 from api.http.routing import ApiRequest, query_parameter, router_of, takes
-from api.past import disagreements
+from api.past import by_batch, disagreements
 from api.shapes import models
 from kardia.tables import DISAGREEMENTS
 
@@ -56,8 +56,8 @@ async def _page(request: ApiRequest, cluster_id: str, group_id: str | None, hist
     store = request.context.store
     cluster = store.cluster(cluster_id)
     part, question = history.part(cluster_id, group_id, kind)
-    reader = store.readers["disagreements"]
-    page = await request.context.read(partial(disagreements.lines, reader, cluster_id, group_id, part, kind))
+    reader, equal = store.readers["disagreements"], {"kind": kind}
+    page = await request.context.read(partial(by_batch.rows, reader, cluster_id, group_id, part, equal))
     return answer(
         store.freshness(cluster),
         disagreements=[disagreements.line(row) for row in page.rows],

@@ -93,7 +93,7 @@ def problems_of(path: str, parameters: set[tuple[str, str]]) -> list[type[ApiErr
         found += [errors.TablesMissing, errors.TablesNotRead, errors.TableUnreadable]
     if path.startswith(("/api/v1/clusters/{cluster}/groups/", BOARD_OF_MEMBER)):
         found += [errors.RangeTooWide, errors.ReadTimedOut]
-    if path in ("/api/v1/clusters/{cluster}/rejected", "/api/v1/clusters/{cluster}/disagreements"):
+    if path in [f"/api/v1/clusters/{{cluster}}/{one}" for one in ("rejected", "disagreements", "surprises")]:
         found.append(errors.ReadTimedOut)
     return sorted(found, key=lambda kind: (kind.status, kind.code))
 

@@ -44,6 +44,8 @@ MEANINGS: dict[str, str] = {
     "Evidence.source": "log that the line is in, null for a timer",
     "Evidence.client_id": "client.id of the event, null if it is not archived",
     "ends": "how often memberships ended, by cause",
+    "self_test_in_words": "the same in one line, as the page shows it; empty before any answer was put to the model",
+    "surprises": "answers that are not as the model of the release predicts",
     "disagreements": "lines of server.log that say otherwise than the requests",
     "error": "whether the question could not be answered",
     "error_bound_ms": "the poll was at most that much earlier; null if that is not known",

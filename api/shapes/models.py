@@ -230,6 +230,11 @@ class Cluster(_Href):
     disagreements: dict[str, int] = Field(
         description="of the ledger's `divergences` those of server.log with the requests, by kind"
     )
+    self_test: dict[str, int] = Field(
+        description="answers that were put to the model of the release, how many of them it predicted, and surprises "
+        "by class"
+    )
+    self_test_in_words: str
     links: dict[str, str]
 
 
@@ -362,6 +367,21 @@ Disagreements = shape(
     _Paged,
     {"disagreements": many(Disagreement)},
     "Lines of server.log that say otherwise than the requests.",
+)
+
+
+class _Surprise(_Href):
+    text: str
+
+
+Surprise = shape("Surprise", _Surprise, columns("surprises"))
+
+
+Surprises = shape(
+    "Surprises",
+    _Paged,
+    {"surprises": many(Surprise)},
+    "Answers to classic requests that are not as the model of the brokers' release predicts.",
 )
 
 

@@ -136,6 +136,23 @@ class Questions:
         self.group(group_id)
         return self._all(f"{self._of(group_id)}/disagreements", "disagreements", params, rows_max)
 
+    def surprises(
+        self, group_id: str | None, from_ms: int | None, to_ms: int | None, surprise_class: str | None, rows_max: int
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Answers that are not as the model predicts, the latest first, and whether there are more."""
+        params = _times(from_ms, to_ms)
+        if surprise_class is not None:
+            params["surprise_class"] = surprise_class
+        if group_id is None:
+            return self._all(f"{self._root}/surprises", "surprises", params, rows_max)
+        self.group(group_id)
+        return self._all(f"{self._of(group_id)}/surprises", "surprises", params, rows_max)
+
+    def self_test(self) -> dict[str, Any]:
+        """The cluster, with what its self-test counted."""
+        found: dict[str, Any] = self._answers.get(self._root, {})["cluster"]
+        return found
+
     def _disagreements(self, path: str, params: Params, rows_max: int) -> tuple[list[dict[str, Any]], bool]:
         """The same for a story; none where the tables are of a version that had no such table."""
         try:

@@ -361,6 +361,25 @@ def disagreements(rows: list[Answer], more: bool) -> RenderableType:
     return Pile(*lines, hint) if more else Pile(*lines)
 
 
+def surprises(counted: str, rows: list[Answer], more: bool, *, traces: bool) -> RenderableType:
+    """What the self-test counted, and answers that are not as the model predicts, the latest first."""
+    lines: list[RenderableType] = [
+        Text(counted or "No answer was put to the model of the brokers' release: no request log is read.", style="bold")
+    ]
+    for row in rows:
+        lines.append(Text.assemble("\n", _instant(row["at_ms"]), "  ", _name(row["group_id"])))
+        lines.append(Text(f"  {row['text']}"))
+        if row["tried"]:
+            lines.append(Text(f"  Tried: {words.escaped(', '.join(row['tried']))}.", style="dim"))
+        if row["source"]:
+            lines.append(Text(f"  {words.name(row['source'], 200)} byte {row['start']}", style="dim"))
+        if traces and row["trace"]:
+            lines.append(Text("\n" + "\n".join(f"    {words.escaped(one)}" for one in row["trace"].splitlines())))
+    if more:
+        lines.append(Text("There are more; --group, --surprise-class, --from, --to and --limit choose.", style="dim"))
+    return Pile(*lines)
+
+
 def row_version(row: Answer) -> str:
     """Version of a member's library, if it announced one."""
     return words.name(row["client_software_version"]) if row["client_software_version"] else ""

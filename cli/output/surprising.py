@@ -137,7 +137,7 @@ def show(told: Told, *, traces: bool, limit: int) -> None:
         if traces and one.trace:
             console.print()
             for line in one.trace.splitlines():
-                console.print(f"    {line}")
+                console.print(f"    {words.escaped(line)}")
     if len(told.surprises) > limit:
         console.print(f"\n{len(told.surprises) - limit:,} more surprises; --limit shows them.")
 
@@ -178,6 +178,7 @@ def sentences_of(one: Surprise, kafka_version: str) -> list[str]:
     tried = f" Tried: {', '.join(one.tried)}." if one.tried else ""
     return [
         f"{words.instant(one.at_ms)} group {words.quoted(one.group_id)}{who}",
-        f"  {one.request} was answered {one.seen}. Kafka {kafka_version} answers {one.predicted}.",
+        f"  {one.request} was answered {words.escaped(one.seen)}. Kafka {kafka_version} answers "
+        f"{words.escaped(one.predicted)}.",
         f"  {one.surprise_class.value}: {one.because}.{tried}",
     ]

@@ -1,4 +1,4 @@
-"""`kardia surprises`: put the requests of a log to the model of its release, and tell which answers are otherwise."""
+"""`kardia surprises`: answers that are not as the model of the release predicts, of the tables or of given logs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,21 @@ from typing import Annotated
 
 import typer
 
-from cli.asking.common import TextOutput, print_as
+from cli.asking.common import (
+    ApiOption,
+    ClusterOption,
+    FromOption,
+    TablesOption,
+    TextOutput,
+    TimezoneOption,
+    TokenOption,
+    ToOption,
+    asking,
+    print_as,
+    range_options,
+    stdout,
+)
+from cli.extras import lacking
 from cli.options import PLACE, SeveralValues
 from cli.shared import LogPatternOrEmpty
 
@@ -44,13 +58,46 @@ def surprises(
     traces: Annotated[
         bool, typer.Option("--traces", help="Print with each surprise the trace that `kardia trace` replays.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most that many surprises, the earliest.")] = 100,
+    limit: Annotated[
+        int, typer.Option(min=1, max=10_000, help="At most that many surprises, of logs the earliest, else the latest.")
+    ] = 100,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="GROUP", help="Without logs: only of this group.")
+    ] = None,
+    surprise_class: Annotated[
+        str | None, typer.Option(help="Without logs: only of this class, e.g. broker_not_as_release.")
+    ] = None,
+    from_: FromOption = None,
+    to: ToOption = None,
+    tables: TablesOption = None,
+    api: ApiOption = None,
+    cluster: ClusterOption = None,
+    token_file: TokenOption = None,
+    timezone: TimezoneOption = None,
     output: Annotated[TextOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TextOutput.TEXT,
 ) -> None:
-    """Put the requests of a log to the model of its release, and tell which answers are not as it predicts.
+    """Tell which answers to classic requests are not as the model of the brokers' release predicts.
 
+    Without logs: what the job, or one process, has found while it ran. With logs: what is found in them now.
     Exit status 0 if requests were compared, 1 if there were none, 2 if nothing can be read.
     """
+    if not (files or request_log):
+        with asking("surprises", tables, api, token_file, cluster, timezone, no_answer=2) as questions:
+            from cli.output import shown
+
+            from_ms, to_ms = range_options(questions, from_, to)
+            rows, more = questions.surprises(group, from_ms, to_ms, surprise_class, limit)
+            counted = questions.self_test()
+            if output is TextOutput.TEXT:
+                stdout().print(shown.surprises(counted["self_test_in_words"], rows, more, traces=traces))
+            else:
+                print_as(output, {"self_test": counted["self_test"], "surprises": rows, "more": more})
+        if not counted["self_test"]["answers"]:
+            raise typer.Exit(1)
+        return
+    if why := lacking("collect", "reading logs"):
+        typer.secho(f"kardia surprises: {why}", err=True, fg=typer.colors.RED)
+        raise typer.Exit(2)
     from cli.output import surprising
     from ingest.errors import IngestError
 

@@ -154,6 +154,6 @@ class SelfTest:
             one.because,
             release,
             one.trace or None,
-            one.source or None,
-            one.start if one.start >= 0 else None,
+            one.source,
+            one.start,
         )

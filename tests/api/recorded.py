@@ -23,7 +23,7 @@ from kardia.tables import TABLES, Row
 from spark_jobs.archive.rows import row_of
 from tests.api.conftest import Api
 from tests.api.written import Tables
-from tests.support.stories import Story, doctored, lanes_in, observe
+from tests.support.stories import Story, doctored, lanes_in, observe, surprises
 
 CLUSTER = "test"
 REFUSED = ("/api/v1/clusters/none", "/nowhere", "/api/v1/clusters?x=1")
@@ -49,6 +49,7 @@ def write(tables: Tables, story: Story) -> Span:
     tables.batch(0, *(("events", row_of(CLUSTER, event)) for event in events))
     tables.batch(0, ("rejected", cut_short(story)))
     tables.batch(0, *(("disagreements", row) for row in observe(doctored(story.name))["disagreements"]))
+    tables.batch(0, *(("surprises", row) for row in surprises(lanes, CLUSTER)))
     tables.batch(0, *((name, row) for name in TABLES for row in rows.get(name, ())))
     instants = [int(event.logged_at_ms) for event in events if event.logged_at_ms > 0]
     return Span(min(instants), max(instants))
@@ -88,6 +89,7 @@ def values(span: Span) -> dict[str, tuple[Any, ...]]:
         "cause": (None, "left"),
         "reason": (None, "bad_json"),
         "kind": (None, "another_generation"),
+        "surprise_class": (None, "own_mistake"),
         "entity": (None,),
         "events": ("true",),
         "format": (None, "markdown"),

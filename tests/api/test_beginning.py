@@ -62,7 +62,14 @@ def described(store: Store) -> Any:
         (store.current.batch_id, group.lives, group.ended, group.health, group.predictions, group.rebalance),
         (group.state, list(group.steps), list(group.recent), dict(group.rebalances), dict(group.evictions)),
         (dict(cluster.rebalances), dict(cluster.evictions), dict(cluster.predictions), cluster.rebalance_ms.sum_ms),
-        (reach.ledger, reach.disagreements, reach.last_gap_at_ms, reach.sources(), reach.complete_as_of_ms),
+        (
+            reach.ledger,
+            reach.disagreements,
+            reach.self_tested,
+            reach.last_gap_at_ms,
+            reach.sources(),
+            reach.complete_as_of_ms,
+        ),
         {name: dict(standing._closed) for name, standing in store.current.standing.items()},
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import Page
 
@@ -21,6 +23,22 @@ def test_an_empty_feed_says_what_to_do_next(page: Page, tables: Tables) -> None:
         tables.batch(0, transition("orders", 1, "Stable", at_ms=wall_ms()), progress(wall_ms()))
         page.locator(".groups > li").wait_for()
         assert page.locator(".next-steps").is_hidden()
+        page.goto("about:blank")
+
+
+def test_the_fleet_says_how_many_answers_the_model_predicted(page: Page, tables: Tables) -> None:  # noqa: F811
+    tables.create()
+    tables.batch(0, transition("orders", 1, "Stable", at_ms=wall_ms()), progress(wall_ms()))
+    with running(ApiSettings(tables=tables.root, refresh_ms=20), wall_ms) as url:
+        page.goto(url)
+        page.locator(".groups > li").wait_for()
+        assert page.locator(".self-test").is_hidden()
+        counts: dict[str, Any] = {"answers": 41_210, "predicted": 41_203, "evidence_missing": 2}
+        tables.batch(1, progress(wall_ms(), **counts))
+        has_text(
+            page, ".self-test", "Self-test: 41,203 answers predicted, 2 surprises, 5 of groups that were not known"
+        )
+        has_text(page, ".self-test", "kardia surprises lists them.")
         page.goto("about:blank")
 
 

@@ -86,6 +86,8 @@ SHAPES: dict[str, Any] = {
     "/api/v1/clusters/demo/rejected": models.Rejected,
     "/api/v1/clusters/demo/disagreements": models.Disagreements,
     f"{GROUP}/disagreements": models.Disagreements,
+    "/api/v1/clusters/demo/surprises": models.Surprises,
+    f"{GROUP}/surprises": models.Surprises,
     "/api/v1/clusters/demo/groups": models.Groups,
     GROUP: models.GroupAnswer,
     f"{GROUP}/members": models.Members,

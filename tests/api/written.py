@@ -137,6 +137,23 @@ def disagreement(group_id: str, kind: str, start: int, **given: Any) -> tuple[st
     return "disagreements", row
 
 
+def surprise(group_id: str, start: int, **given: Any) -> tuple[str, tuple[Any, ...]]:
+    """An answer, at a position of the request log, that is not as the model predicts."""
+    known = {
+        "surprise_class": "own_mistake",
+        "member_id": "a",
+        "request": "Heartbeat",
+        "predicted": "25 UNKNOWN_MEMBER_ID",
+        "seen": "0 NONE",
+        "tried": ["order"],
+        "because": "nothing shows yet whose mistake it is",
+        "kafka_version": "3.9.2",
+        "source": "b1/request/0a1b2c3d4e5f6071",
+        "start": start,
+    }
+    return "surprises", row_of(TABLES["surprises"], group_id=group_id, **(known | given))
+
+
 def lag(group_id: str, partition: int, behind: int | None, **given: Any) -> tuple[str, tuple[Any, ...]]:
     """Lag of a partition of the topic `orders`, in records, as a look of now saw it; it has waited for ten seconds."""
     at_ms = given.get("at_ms", NOW_MS)

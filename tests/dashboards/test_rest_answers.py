@@ -17,7 +17,7 @@ from tests.api.recorded import cut_short
 from tests.dashboards.questions import BOARDS, FOLDER, Rest, filled, panels, rest
 from tests.dashboards.replaying import STORY, Replay, replay, with_lag
 from tests.support.served import CLUSTER, Batch, story_batches, trace_batches
-from tests.support.stories import Story, doctored, observe
+from tests.support.stories import Story, doctored, lanes_of, observe, surprises
 
 LONG_WAITS = ("kip62-rebalance-timeout", "rule-07-nothing-is-written-before-the-leader-syncs")
 """Golden traces: rebalances that last: one waits for a member, the other for the leader."""
@@ -94,10 +94,11 @@ def ask_of_cluster(replaying: Replay, asked: list[Asked]) -> None:
 
 
 def damaged(history: Iterator[Batch]) -> Iterator[Batch]:
-    """The story, with lag, a line in its log of which half was lost, and lines of server.log that say otherwise."""
+    """The story, with lag, half of a line of its log, lines of server.log that say otherwise, and surprises."""
     odd = {
         "rejected": [cut_short(Story(STORY), CLUSTER)],
         "disagreements": observe(doctored(STORY))["disagreements"],
+        "surprises": surprises(lanes_of(STORY)),
     }
     for second, (now_ms, rows) in enumerate(with_lag(history)):
         yield now_ms, {**rows, **odd} if second == ALL_EVERY else rows

@@ -171,6 +171,8 @@ HELD = Case("KafkaGroupSessionTimeoutImminent", KILL, G01, (), (), blind=(39, 70
 
 UNDELIVERED = "KardiaNotifyUndelivered"
 
+NOT_AS_RELEASE = "KardiaBrokerNotAsRelease"
+
 ARCHIVE_BEHIND = "KardiaArchiveBehind"
 """Series of `kardia stream`, which has no history of a group."""
 
@@ -335,6 +337,23 @@ def test_a_rolling_restart_is_no_storm_for_anybody(
     check(tmp_path, as_promtool(series), fires)
 
 
+def answered(surprise_class: str) -> Iterator[Batch]:
+    """A minute of answers that are as predicted, with one in its middle that is a surprise."""
+    for second in range(60):
+        of_class: dict[str, Any] = {surprise_class: int(second == 30)}
+        counts: dict[str, Any] = {"answers": 100, "predicted": 100 - of_class[surprise_class], **of_class}
+        yield NOW_MS + 1_000 * second, of_tables(progress(NOW_MS + 1_000 * second, **counts))
+
+
+@pytest.mark.needs_promtool
+@pytest.mark.parametrize(("surprise_class", "is_told"), [("broker_not_as_release", True), ("own_mistake", False)])
+def test_of_surprises_those_that_name_the_broker_are_told(surprise_class: str, is_told: bool, tmp_path: Path) -> None:
+    _, series = recorded(answered(surprise_class), tmp_path / "tables", NAMES)
+    whose = {"cluster": "demo"}
+    expected = [alerts(NOT_AS_RELEASE, whose, 20, False), alerts(NOT_AS_RELEASE, whose, 45, is_told)]
+    check(tmp_path, as_promtool(series), expected)
+
+
 @pytest.mark.needs_promtool
 def test_that_nobody_serves_is_told_after_a_minute_and_by_nothing_else(tmp_path: Path) -> None:
     _, series = recorded(batches(GONE), tmp_path / "tables", NAMES)
@@ -400,5 +419,5 @@ def test_an_archive_that_falls_behind_is_told_and_one_that_catches_up_is_not(
 
 def test_every_alert_about_groups_and_logs_has_a_history() -> None:
     told = {case.alert for case in (*CASES, BLIND, GONE)} | {LAG_STUCK}  # tests/dashboards/test_lag_rule.py
-    told |= {UNDELIVERED, ARCHIVE_BEHIND}
+    told |= {UNDELIVERED, ARCHIVE_BEHIND, NOT_AS_RELEASE}
     assert {alert.name for alert in rules.ALERTS} - told == {"KardiaFeedStale", "KardiaTableUnavailable"}

@@ -141,6 +141,7 @@ def test_nor_does_the_notifier_where_nothing_of_a_log_is_lost(name: str, tmp_pat
 FRESH = 'kardia_feed_age_seconds{cluster="c"%s}'
 OUTCOMES = 'kardia_predictions_total{cluster="c",kind="session",outcome="%s"%s}'
 DISAGREE = 'kardia_disagreements_total{cluster="c",kind="%s"%s}'
+TESTED = 'kardia_self_test_answers_total{cluster="c",outcome="%s"%s}'
 AVAILABLE = 'kardia_table_available{table="lag"%s}'
 FAILING = 'kardia_notify_failing_since_timestamp_seconds{target="webhook-1"}'
 DROPPED = 'kardia_notify_dropped_total{target="%s",reason="%s"}'
@@ -153,9 +154,13 @@ STEPS = 110
 
 PLAYED: dict[str, tuple[tuple[str, ...], int, dict[str, str]]] = {
     "a server is restarted": (
-        ("KardiaAbsent", "KardiaSourcesDisagree", "KardiaPredictionsUnreliable", "KardiaTableUnavailable"),
+        (
+            *("KardiaAbsent", "KardiaSourcesDisagree", "KardiaPredictionsUnreliable", "KardiaTableUnavailable"),
+            "KardiaBrokerNotAsRelease",
+        ),
         1,
         {
+            TESTED % ("broker_not_as_release", ""): f"3x60 {BACK} 3x60",
             FRESH % "": f"1x60 {BACK} 1x60",
             DISAGREE % ("another_end", ""): f"7x60 {BACK} 7x60",  # what the tables say, told again
             OUTCOMES % ("averted", ""): f"9x60 {BACK} 9x60",
@@ -178,6 +183,8 @@ PLAYED: dict[str, tuple[tuple[str, ...], int, dict[str, str]]] = {
             DISAGREE % ("another_end", OTHER): "_x30 7x170",
             OUTCOMES % ("averted", ONE): "9x60 stale",
             OUTCOMES % ("averted", OTHER): "_x30 9x170",
+            TESTED % ("broker_not_as_release", ONE): "3x60 stale",
+            TESTED % ("broker_not_as_release", OTHER): "_x30 3x170",
         },
     ),
     "another broker has become coordinator": (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kardia.events import Event
@@ -31,6 +31,7 @@ def followed(version: str, events: Sequence[Event], cuts: Sequence[int] = ()) ->
     return following.counts(), following.surprises, following.ends
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**9), st.sampled_from(VERSIONS))
 def test_traffic_of_the_model_is_predicted_whole(seed: int, version: str) -> None:
     traffic = Traffic(version, seed)
@@ -39,6 +40,7 @@ def test_traffic_of_the_model_is_predicted_whole(seed: int, version: str) -> Non
     assert counts.predicted == counts.answers == len(traffic.events)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**9), st.lists(st.integers(0, 60), max_size=6))
 def test_any_split_into_steps_says_the_same(seed: int, cuts: list[int]) -> None:
     events = Traffic("3.9.2", seed).events

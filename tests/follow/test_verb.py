@@ -39,10 +39,10 @@ def test_json_has_all_and_each_trace_differs_from_the_release(tmp_path: Path) ->
         assert kardia("trace", file).code == 1
 
 
-def test_nothing_to_read_is_said() -> None:
-    said = kardia("surprises")
+def test_without_logs_a_server_is_asked() -> None:
+    said = kardia("surprises", "--api", "http://127.0.0.1:1")
     assert said.code == 2
-    assert "nothing was named to read" in said.err
+    assert "cannot be asked" in said.err
 
 
 @pytest.mark.parametrize("number", [1, 2])

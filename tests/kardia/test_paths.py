@@ -40,7 +40,7 @@ ASKED = (
 TESTED = {
     **{verb: {"tables", "token_file"} for verb in ASKED},
     "replay": {"files", "tables", "request_log", "server_log", "offsets"},
-    "surprises": {"files", "request_log"},
+    "surprises": {"files", "request_log", "tables", "token_file"},  # the latter: tests/api/test_surprises.py
     "trace": {"file"},
     "doctor": {"broker_logging", "client_config"},
     "up": {"config"},

@@ -292,6 +292,7 @@ def test_alerts_are_those_of_the_prometheus_rules() -> None:
     left_to_prometheus = {
         "KardiaAbsent",
         "KardiaArchiveBehind",
+        "KardiaBrokerNotAsRelease",
         "KardiaNotifyUndelivered",
         "KardiaPredictionsUnreliable",
         "KardiaSourcesDisagree",

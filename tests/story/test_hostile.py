@@ -18,6 +18,7 @@ from tests.api.written import (
     progress,
     rebalance,
     rejected,
+    surprise,
     transition,
 )
 from tests.story.conftest import kardia
@@ -56,6 +57,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 disagreement(text, kind, len(rows) + place, member_id=text, client_id=text, source=text[:200])
                 for place, kind in enumerate(DISAGREEMENTS)
             ),
+            surprise(text, len(rows), member_id=text, predicted=text, seen=text, because=text, trace=text),
             rebalance(
                 text,
                 NOW_MS - 9_000,

@@ -11,7 +11,7 @@ import json
 import os
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -35,6 +35,8 @@ from kardia.events import (
     lane_of,
     stream_of,
 )
+from kardia.follow.self_test import SelfTest
+from kardia.kafka.states import ErrorCode
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import TABLES, Row
 
@@ -256,6 +258,24 @@ def doctored(name: str) -> tuple[tuple[Event, ...], ...]:
         event = lanes[lane][place]
         lanes[lane][place] = event._replace(generation_id=event.generation_id + 1)
     return tuple(map(tuple, lanes))
+
+
+def surprises(lanes: Iterable[Iterable[Event]], cluster: str = "test") -> list[Row]:
+    """Rows of `surprises` of a story in which the broker answers a heartbeat as no release does, once in each lane."""
+    rows: list[Row] = []
+    for lane in lanes:
+        events = list(lane)
+        beats = [
+            (event.handled_at_ms, place)
+            for place, event in enumerate(events)
+            if event.kind == Kind.HEARTBEAT and event.error_code == 0
+        ]
+        for _, place in sorted(beats)[len(beats) // 2 :][:1]:
+            events[place] = events[place]._replace(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        test = SelfTest(cluster)
+        rows += test.step(sorted(events, key=lambda one: one.logged_at_ms))
+        rows += test.finish()
+    return rows
 
 
 def observe(lanes: tuple[tuple[Event, ...], ...]) -> dict[str, list[Row]]:
