@@ -12,8 +12,8 @@ CLOSED = ("idle", "refused", "no_request", "unread")
 """Why the server closed a connection: it was idle and its place was needed; all places were taken by requests; no
 request came in time; it did not take what it was sent, in time, or as its place was needed."""
 
-READ_BYTES = tuple(float(1 << power) for power in range(16, 28))
-"""Buckets of bytes that a question has read: 64 KiB to 128 MiB."""
+READ_BYTES = tuple(62_500.0 * (1 << power) for power in range(12))
+"""Buckets of bytes that a question has read: 62.5 kB to 128 MB, the bound of 2 MB among them."""
 
 
 class RequestMetrics:

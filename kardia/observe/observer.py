@@ -31,6 +31,7 @@ from kardia.observe.rebalance import watches
 from kardia.observe.requests import joins, member_requests
 from kardia.observe.sentences import dispatch
 from kardia.observe.state.group import NEVER, Group, Member
+from kardia.observe.state.invariants import broken_in_state
 from kardia.observe.state.settings import ObserverSettings
 from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
 from kardia.stretches import Stretch
@@ -478,6 +479,8 @@ class Observer(Intake):
         """
         changed = group.state != group.sampled_state
         group.sampled_state = group.state
+        if changed:
+            self._tell_broken(group, clock)
         found = [group.members[one] for one in sorted(looked_at) if one in group.members]
         group_at = status.GroupAt(group, clock)
         for member in group.members.values() if changed else found:
@@ -489,6 +492,13 @@ class Observer(Intake):
             if urgent or said_at < 0 or looked_at.get(member.member_id):
                 self._write_health(group_at, member)
             self.samples.keep(group, member, self.settings.health_sample_ms)
+
+    def _tell_broken(self, group: Group, clock: float) -> None:
+        """Rows of `surprises` of what cannot be."""
+        settings, known_at_ms = self.settings, rows.instant(max(clock, group.known_at_ms))
+        for sentence in broken_in_state(group):
+            about = (settings.cluster_id, group, clock, known_at_ms, settings.kafka_version, sentence)
+            self.rows["surprises"].append(rows.broken_row(*about))
 
     def _write_health(self, group_at: status.GroupAt, member: Member) -> None:
         """A row of health."""

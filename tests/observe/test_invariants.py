@@ -7,8 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from kardia.kafka.states import GroupState
+from kardia.observe import Observer, ObserverSettings
 from kardia.observe.state.group import Ended, Group, Member, Rebalance
 from kardia.observe.state.invariants import broken
+from kardia.story.surprises import text
+from kardia.tables import SURPRISES
 from tests.support.invariants import BrokenError, ask
 
 
@@ -92,3 +95,13 @@ def test_a_group_that_cannot_be_is_named(words: str) -> None:
     assert words in sentence
     with pytest.raises(BrokenError, match="group 'g'"):
         ask([group])
+
+
+def test_what_cannot_be_is_a_row_of_surprises_when_the_state_changes() -> None:
+    observer, group = Observer(ObserverSettings("test", "3.9.2")), stable()
+    _prepares(group)
+    observer._sample_group(group, {}, 20_000.0)
+    observer._sample_group(group, {}, 21_000.0)
+    [row] = [dict(zip(SURPRISES.names, one, strict=True)) for one in observer.rows["surprises"]]
+    assert (row["surprise_class"], row["seen"]) == ("own_mistake", "it prepares, and no join phase is open")
+    assert text(row).startswith("Kardia could not follow the group: it prepares, and no join phase is open")

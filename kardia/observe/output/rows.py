@@ -72,6 +72,13 @@ def software(member: Member) -> tuple[str | None, str | None]:
     return name or None, version or None
 
 
+def broken_row(cluster: str, group: Group, at: float, known_at_ms: int, kafka_version: str, sentence: str) -> Row:
+    """Row of `surprises`: the observer holds a group as none can be."""
+    why = "what the observer holds of the group cannot be"
+    about = (cluster, group.group_id, group.shard, instant(at), known_at_ms, "exact", "own_mistake", None)
+    return (*about, "", "", sentence, None, why, kafka_version, None, "", -1)
+
+
 def member_row(
     cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at_ms: int, doubts: Doubts
 ) -> Row:

@@ -1,7 +1,8 @@
 """What holds of a group between two events: who may be held in which state, with which fields. Decides nothing.
 
-A sentence for each that is broken, which is a defect of the observer and of nothing that it read. Tests ask after every
-step of every observer (`tests/conftest.py`).
+A sentence for each that is broken, which is a defect of the observer and of nothing that it read. Tests ask for all
+after every step of every observer (`tests/conftest.py`); always those are asked for that cost no look at members, when
+a group has changed its state: what they find is a row of `surprises`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ def broken(group: Group) -> Iterator[str]:
     yield from _of_members(group)
     for over in group.ended.values():
         yield from _of_end(group, over)
+    yield from broken_in_state(group)
+
+
+def broken_in_state(group: Group) -> Iterator[str]:
+    """What does not hold of its state and of its rebalance."""
     if _is_asked_for(group):
         yield from _of_state(group)
         if group.rebalance is not None:
