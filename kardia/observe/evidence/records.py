@@ -8,6 +8,7 @@ from requests and timers, a little less certain.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kardia.doubts import SURE, Doubt, Doubts
@@ -191,7 +192,7 @@ def on_offset_record(_observer: Facts, _event: Event, _at: float) -> None:
 
 def on_coordinator_line(facts: Facts, event: Event, at: float) -> None:
     """A line of server.log: the coordinator's own words, exact to its stamp."""
-    what = (event.detail or {}).get("what")
+    what = str((event.detail or {}).get("what"))
     if not event.group_id:
         if what == "partition_loaded":
             _on_partition_loaded(facts, event, at)
@@ -203,31 +204,27 @@ def on_coordinator_line(facts: Facts, event: Event, at: float) -> None:
         )  # its first JoinGroups wait, and are logged when they are answered
     if group is None:
         return
-    if what == "group_loaded":
-        _on_group_loaded(facts, group, event, at)
-    elif new_coordinator.is_overtaken(facts, group):
-        if what == "member_failed":
-            disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id), event, at)
-    elif what == "member_failed":
-        _on_failed(facts, group, event, at)
-    elif what == "assignment_received":
-        disagreements.tell(facts, group, disagreements.of_generation(group, event.generation_id), event, at)
-    elif what == "preparing_rebalance":
-        _on_preparing(facts, group, event, at)
-    elif what == "group_empty":
-        _on_group_empty(facts, group, event, at)
-    elif what == "removed_not_joined":
-        _on_not_joined(facts, group, event, at)
-    elif what == "static_reverted":
-        lives.give_back(facts, group, event, at)
-    elif what == "static_replaced":
-        _on_seat_taken(facts, group, event.member_id, at)
+    overtaken = new_coordinator.is_overtaken(facts, group)
+    handler = (_BY_LINE_OF_ONE_REPLACED if overtaken else _BY_LINE).get(what)
+    if handler is not None:
+        handler(facts, group, event, at)
 
 
-def _on_seat_taken(facts: Facts, group: Group, member_id: str, at: float) -> None:
+def _on_failed_elsewhere(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """A coordinator that another one has replaced expires a member of a group which it leads no more."""
+    disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id), event, at)
+
+
+def _on_assignment(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """The leader's assignment for a generation has come: that is the one which the group has."""
+    disagreements.tell(facts, group, disagreements.of_generation(group, event.generation_id), event, at)
+
+
+def _on_seat_taken(facts: Facts, group: Group, event: Event, at: float) -> None:
     """Another process has the seat of a member, whose session is over with that. Who it is its answer says, which may
     wait for seconds until it is stored; that of whoever has the seat began anew. Read after the answer, it says that
     nobody else had the seat before."""
+    member_id = event.member_id
     member, over = group.members.get(member_id), group.ended.get(member_id)
     if over is not None and over.cause in ("static_replaced", "session_expired"):
         if not over.told and over.doubts != SURE and abs(over.ended_at_ms - at) <= LATE_MS:
@@ -347,3 +344,22 @@ def _on_unheard_failed(facts: Facts, group: Group, member_id: str, at: float) ->
     cause = "join_timeout" if group.membership_complete else "session_expired"
     doubts: Doubts = SURE if group.membership_complete else Doubt.MEMBERS_UNKNOWN
     lives.end(facts, group, Member(member_id, at), at, cause, "", doubts)
+
+
+_BY_LINE: dict[str, Callable[[Facts, Group, Event, float], None]] = {
+    "group_loaded": _on_group_loaded,
+    "member_failed": _on_failed,
+    "assignment_received": _on_assignment,
+    "preparing_rebalance": _on_preparing,
+    "group_empty": _on_group_empty,
+    "removed_not_joined": _on_not_joined,
+    "static_reverted": lives.give_back,
+    "static_replaced": _on_seat_taken,
+}
+"""What each line says of a group that its broker leads."""
+
+_BY_LINE_OF_ONE_REPLACED: dict[str, Callable[[Facts, Group, Event, float], None]] = {
+    "group_loaded": _on_group_loaded,
+    "member_failed": _on_failed_elsewhere,
+}
+"""What a line says of a group that another broker leads by now, as far as is known: who loads it may lead it since."""
