@@ -36,14 +36,11 @@ def take(facts: Facts, event: Event, at: float) -> bool:
     if is_late(arrived_at_ms, handled_at_ms, decided_at_ms if kind == _HEARTBEAT else handled_at_ms):
         return False  # when it renews is in doubt
     group = facts.groups.get(event.group_id)
-    if group is None or not _at_rest(facts, group):
+    if group is None or not _at_rest(facts, group, handled_at_ms):
         return False
     member = group.members.get(event.member_id)
     if member is None or not _is_well(facts, group, member, at):
         return False
-    heard_at_ms = max(group.heard_at_ms, group.steady_at_ms)
-    if 0 <= heard_at_ms < handled_at_ms - ABSENT_MS:
-        return False  # `loads.note_heard`
     if kind == _HEARTBEAT:
         if (
             event.generation_id != group.generation
@@ -58,19 +55,19 @@ def take(facts: Facts, event: Event, at: float) -> bool:
             group.steady_at_ms = at
         if decided_at_ms - handled_at_ms > STAMP_MS or member.heard_late is not None:
             member.heard_late = heard_late(arrived_at_ms, handled_at_ms, decided_at_ms)
-    if handled_at_ms > group.heard_at_ms:
-        group.heard_at_ms = handled_at_ms
-    _renew(facts, group, member, at)
+    _renew(facts, group, member, at, handled_at_ms)
     if kind == _COMMIT:
         polls.on_commit(facts, group, member, event)
     return True
 
 
-def _at_rest(facts: Facts, group: Group) -> bool:
-    """Whether nothing is under way in a group of the broker at hand, nor anything waits of it."""
-    current = group.rebalance
+def _at_rest(facts: Facts, group: Group, at: float) -> bool:
+    """Whether nothing is under way in a group of the broker at hand, nor anything waits of it. `at`: when that handled
+    a request of the group."""
+    current, heard_at_ms = group.rebalance, max(group.heard_at_ms, group.steady_at_ms)
     return (
-        group.modern is None
+        not 0 <= heard_at_ms < at - ABSENT_MS  # `loads.note_heard`
+        and group.modern is None
         and group.broker == facts.broker != ""  # another one: `coordinator_change`
         and (current is None or current.settled)  # else `watches.in_burst`
         and not group.operation
@@ -96,8 +93,10 @@ def _is_well(facts: Facts, group: Group, member: Member, at: float) -> bool:
     )
 
 
-def _renew(facts: Facts, group: Group, member: Member, at: float) -> None:
-    """`requests.renew`; the same arithmetic without the calls."""
+def _renew(facts: Facts, group: Group, member: Member, at: float, handled_at_ms: float) -> None:
+    """`loads.note_heard` and `requests.renew`; the same arithmetic without the calls."""
+    if handled_at_ms > group.heard_at_ms:
+        group.heard_at_ms = handled_at_ms
     gap_ms, habit = at - member.session_renewed_at_ms, member.usual_gap_max_ms
     if gap_ms < habits.USUAL * member.session_ms:
         habit *= habits.FORGETS
