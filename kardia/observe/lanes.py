@@ -60,6 +60,7 @@ def regrouped(
         _take_sources(observer, before)
     for old in before:
         _give_groups(old, made)
+        _give_queues(old, made)
     for observer in made:
         for one in found:
             _lose(observer, one)
@@ -179,7 +180,7 @@ def _take_sources(observer: Observer, before: Sequence[Observer]) -> None:
 
 
 def _give_groups(old: Observer, made: Sequence[Observer]) -> None:
-    """Groups of a lane, their timers, and what waits for the clocks."""
+    """Groups of a lane, with their timers and what else is kept by group or shard."""
     place = {group_id: lane_of(group.shard, len(made)) for group_id, group in old.groups.items()}
     for shard, session_ms in old.shared_session_ms.items():
         made[lane_of(int(shard), len(made))].shared_session_ms[shard] = session_ms
@@ -196,6 +197,10 @@ def _give_groups(old: Observer, made: Sequence[Observer]) -> None:
     for name in ("empty_since", "deleted_since"):
         for group_id, at in getattr(old, name).items():
             getattr(made[place[group_id]], name)[group_id] = at
+
+
+def _give_queues(old: Observer, made: Sequence[Observer]) -> None:
+    """What waits for the clocks."""
     for broker, queue in old.queues.items():
         for at, event in queue:
             for observer in made if event.shard == ALL_SHARDS else [made[lane_of(event.shard, len(made))]]:

@@ -379,38 +379,52 @@ class Intake(Facts):
             stream.begins_at = float(detail.get("begins_at_ms", NEVER))
             begun = event.logged_at_ms if detail.get("lines") == 0 else NEVER
             stream.heard_from = float(detail.get("first_line_at_ms", begun))
+        self._take_end(event, stream, source, detail)
+        came = self._came(event, source, int(detail.get("events", 0)))
+        if event.end >= source.tick_end:  # else it repeats one
+            self._queue_lost(event, source, came, detail)
+            source.tick_end = event.end
+            self._take_news(event, stream, source, detail)
+        if event.logged_at_ms > stream.complete_to:
+            if stream.complete_to >= 0:
+                stream.note_gap(lines, event.logged_at_ms - stream.complete_to)
+            stream.complete_to = event.logged_at_ms
+        self._note_last_line(stream, min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms))))
+
+    def _take_end(self, event: Event, stream: Stream, source: Source, detail: dict[str, Any]) -> None:
+        """No more of its broker will be read, or this log has ended and another one goes on without it."""
         if detail.get("is_over"):
             self.over.add(broker_of(event.source))
         if "ends_at_ms" in detail and stream.ends_at < 0:
             stream.ends_at = float(detail["ends_at_ms"])
             over = {"from_ms": stream.ends_at, "to_ms": stream.ends_at, "reason": "log_ends"}
             source.queue.append((stream.ends_at, event._replace(kind=_GAP, detail=over)))
-        repeated = event.end < source.tick_end
-        for begin, end in () if repeated else detail.get("holes") or ():
-            stream.gaps += 1
-            lost = {"from_ms": float(begin), "to_ms": float(end), "reason": "lost_lines"}
-            self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
-        came = self._came(event, source, int(detail.get("events", 0)))
-        if not repeated and self._has_missed(event, source, came, detail):
-            stream.gaps += 1
+
+    def _queue_lost(self, event: Event, source: Source, came: int, detail: dict[str, Any]) -> None:
+        """Queue the gaps of a tick: holes that the collector knows of, and all that it covers if something is missing
+        without having been told."""
+        stream = source.stream
+        gaps = [(float(begin), float(end), "lost_lines") for begin, end in detail.get("holes") or ()]
+        if self._has_missed(event, source, came, detail):
             begun = float(detail.get("first_line_at_ms", event.logged_at_ms))
             from_ms = stream.complete_to if stream.complete_to >= 0 else begun
-            lost = {"from_ms": from_ms, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
+            gaps.append((from_ms, event.logged_at_ms, "count_mismatch"))
+        for begin, end, reason in gaps:
+            stream.gaps += 1
+            lost = {"from_ms": begin, "to_ms": end, "reason": reason}
             self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
-        if not repeated:
-            source.tick_end = event.end
-        alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
-        if not repeated and "session_ms" in detail:
+
+    def _take_news(self, event: Event, stream: Stream, source: Source, detail: dict[str, Any]) -> None:
+        """Keep or queue what a tick tells beside how far its log is read."""
+        if "session_ms" in detail:
             source.queue.append((event.logged_at_ms, event))  # counts from its instant on, as a request does
-        if not repeated:
-            self._take_shown(event, source, detail)
-        if not repeated and stream_of(event.source).endswith("/request"):  # other logs are silent when all is well
+        self._take_shown(event, source, detail)
+        if stream_of(event.source).endswith("/request"):  # other logs are silent when all is well
             self._take_told(event, stream, detail)
             self._take_process(event, source, detail)
-        if event.logged_at_ms > stream.complete_to:
-            if stream.complete_to >= 0:
-                stream.note_gap(lines, event.logged_at_ms - stream.complete_to)
-            stream.complete_to = event.logged_at_ms
+
+    def _note_last_line(self, stream: Stream, alive_to: float) -> None:
+        """A tick says when the last line was written; behind one that told something that counts once it is judged."""
         if alive_to > stream.last_line_at:
             stream.last_line_at = alive_to
             told = next((told for told in reversed(self._told) if told.stream is stream), None)
