@@ -72,23 +72,30 @@ def _on_heartbeat(facts: Facts, group: Group, event: Event) -> None:
 def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     detail = event.detail or {}
     if event.error_code != NONE:
-        if event.error_code == IN_PROGRESS:
-            refusals.began_before(group, group.said.unfinished, event)
-        if event.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
-            evidence.on_gone(facts, group, event.member_id, event.handled_at_ms)
-        elif event.error_code == ErrorCode.MEMBER_ID_REQUIRED and _is_empty(group):
-            conversions.downgrade_empty(facts, group, event)
-            joins.on_join(facts, event, at)
-        elif event.error_code == IN_PROGRESS:
-            _sent_back(facts, group, event)
-        return
-    if detail.get("leader") or detail.get("members") or not (group.members or group.ended):
+        _on_join_refused(facts, group, event, at)
+    elif detail.get("leader") or detail.get("members") or not (group.members or group.ended):
         conversions.downgrade_by_join(facts, group, event)
         joins.on_join(facts, event, at)
-        return
-    if last_consumer_seat.rebalances_at_once(event):
+    elif last_consumer_seat.rebalances_at_once(event):
         conversions.downgrade_by_seat(facts, group, event, str(detail.get("assigned_member_id", "")))
-        return
+    else:
+        _on_join_accepted(facts, group, event)
+
+
+def _on_join_refused(facts: Facts, group: Group, event: Event, at: float) -> None:
+    if event.error_code == IN_PROGRESS:
+        refusals.began_before(group, group.said.unfinished, event)
+        _sent_back(facts, group, event)
+    elif event.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+        evidence.on_gone(facts, group, event.member_id, event.handled_at_ms)
+    elif event.error_code == ErrorCode.MEMBER_ID_REQUIRED and _is_empty(group):
+        conversions.downgrade_empty(facts, group, event)
+        joins.on_join(facts, event, at)
+
+
+def _on_join_accepted(facts: Facts, group: Group, event: Event) -> None:
+    """The group is a consumer group still: it is answered at once, with the epoch of the member."""
+    detail = event.detail or {}
     handled_at_ms, by = took_effect(event, facts.coordinator)
     member_id = str(detail.get("assigned_member_id") or event.member_id)
     member = group.members.get(member_id)

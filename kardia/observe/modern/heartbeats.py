@@ -209,27 +209,16 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     if is_pulse(group, event):
         _beats(facts, group, event)
         return
-    detail = event.detail or {}
+    joins, answered = epoch == groups.JOINS, int((event.detail or {}).get("answered_epoch", -1))
     at, by = took_effect(event, facts.coordinator)
-    if group.modern is None and group.members and epoch == groups.JOINS:
-        if conversions.is_another(group, protocol, int(detail.get("answered_epoch", -1))):
-            conversions.empty_before(facts, group, at)
-        else:
-            conversions.upgrade_by_request(facts, group, at, by)
-    answered = int(detail.get("answered_epoch", -1))
-    if epoch == groups.JOINS and event.member_id not in group.members:
-        makes_one = not joining.by_regex(event) and event.group_instance_id not in group.instances
-        conversions.upgrade_again(facts, group, event, at, by, answered - makes_one)
-    if group.modern is None and group.state == GroupState.PREPARING and not group.members and epoch == groups.JOINS:
-        emptied.become_empty_before_join(facts, group, at)
-    if epoch == groups.JOINS:
-        conversions.upgrade_empty(facts, group, protocol, at, Doubt.SEEN_LATER, by)
+    if joins:
+        _convert_by_join(facts, group, event, protocol, answered)
     modern = groups.enter(facts, group, protocol, at)
-    member = known = group.members.get(event.member_id)
-    if epoch == groups.JOINS:
-        member = joining.joined(facts, group, modern, member, event, answered)
-    elif member is None:
-        member = _notice(facts, group, modern, event, answered)
+    known = group.members.get(event.member_id)
+    if joins:
+        member = joining.joined(facts, group, modern, known, event, answered)
+    else:
+        member = known or _notice(facts, group, modern, event, answered)
     own = groups.own_of(member)
     if own.gone_at_ms >= 0 and event.handled_at_ms > own.gone_at_ms + STAMP_MS:
         facts.divergences += 1
@@ -238,13 +227,7 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     is_changed = subscriptions.changes(modern, own, event)
     _learn(facts, group, member, own, event)
     who_broke.heard(member, event)
-    stayed: Doubts = SURE
-    if epoch == groups.JOINS and member is not known:
-        stayed = joining.doubts_of_replaced(group, member)
-    elif epoch == groups.JOINS:
-        stayed = joining.doubts_of_stay(facts, group, member, answered, at)
-        if own.away_since_at_ms >= 0:
-            groups.came_back(facts, group, member, own, at, stayed, by)
+    stayed = _doubts_of_join(facts, group, member, event, answered, is_new=member is not known) if joins else SURE
     if by is not None and not modern.by_records:
         member.doubtful_at_ms = NEVER
     sessions.renew_by(facts, group, member, event)
@@ -254,17 +237,41 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
             evidence.expire_due(facts, group, answered - is_changed, event.handled_at_ms)
         if is_changed:
             subscriptions.count(facts, group, modern, member, event, answered, stayed)
-        before = (own.epoch, own.assigned, own.revoking)
-        _take_assignment(facts, group, modern, member, own, event, answered)
-        _take_epoch(facts, group, modern, member, own, event, answered)
-        if before != (own.epoch, own.assigned, own.revoking):
-            facts.say_again(group, member)
+        _take_answer(facts, group, modern, member, own, event, answered)
     elif protocol == "streams":
         _take_tasks(facts, group, member, own, event)
     silence.watch_phases(facts, group, member)
     if group.state in UNSETTLED or not modern.by_records:
         epochs.conclude(facts, group, event.handled_at_ms)
         epochs.update_state(facts, group, event.handled_at_ms, "heartbeat")
+
+
+def _convert_by_join(facts: Facts, group: Group, event: Event, protocol: str, answered: int) -> None:
+    """What somebody who joins with the protocol makes of the group: a classic one, with members or without, becomes one
+    of that protocol, and so does a consumer group that had become a classic one unseen."""
+    at, by = took_effect(event, facts.coordinator)
+    if group.modern is None and group.members:
+        if conversions.is_another(group, protocol, answered):
+            conversions.empty_before(facts, group, at)
+        else:
+            conversions.upgrade_by_request(facts, group, at, by)
+    if event.member_id not in group.members:
+        makes_one = not joining.by_regex(event) and event.group_instance_id not in group.instances
+        conversions.upgrade_again(facts, group, event, at, by, answered - makes_one)
+    if group.modern is None and group.state == GroupState.PREPARING and not group.members:
+        emptied.become_empty_before_join(facts, group, at)
+    conversions.upgrade_empty(facts, group, protocol, at, Doubt.SEEN_LATER, by)
+
+
+def _doubts_of_join(facts: Facts, group: Group, member: Member, event: Event, answered: int, *, is_new: bool) -> Doubts:
+    """What is in doubt about whoever was a member until a join: whom a new one replaces, or the member itself, which
+    asks for everything again. A static one that had left for a moment is back."""
+    if is_new:
+        return joining.doubts_of_replaced(group, member)
+    at, by = took_effect(event, facts.coordinator)
+    stayed = joining.doubts_of_stay(facts, group, member, answered, at)
+    groups.came_back(facts, group, member, groups.own_of(member), at, stayed, by)
+    return stayed
 
 
 def is_pulse(group: Group, event: Event) -> bool:
@@ -342,6 +349,23 @@ def _notice(facts: Facts, group: Group, modern: ModernGroup, event: Event, answe
     if modern.by_records:
         facts.divergences += 1
     return member
+
+
+def _take_answer(
+    facts: Facts,
+    group: Group,
+    modern: ModernGroup,
+    member: Member,
+    own: ModernMember,
+    event: Event,
+    answered: int,
+) -> None:
+    """What the answer says of the member: what it may read, and its epoch."""
+    before = (own.epoch, own.assigned, own.revoking)
+    _take_assignment(facts, group, modern, member, own, event, answered)
+    _take_epoch(facts, group, modern, member, own, event, answered)
+    if before != (own.epoch, own.assigned, own.revoking):
+        facts.say_again(group, member)
 
 
 def _take_assignment(

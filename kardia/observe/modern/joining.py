@@ -33,20 +33,13 @@ def joined(
 ) -> Member:
     """A member joined, or asked for everything again: one that was refused begins anew under the same id."""
     at, by = took_effect(event, facts.coordinator)
-    first_at_ms, over = modern.unstored.pop(event.member_id, NEVER), group.ended.get(event.member_id)
-    if over is not None and over.ended_at_ms > first_at_ms:
-        first_at_ms = NEVER  # what it joined by then is over, whether its answer was ever read or not
+    first_at_ms = _take_unstored(group, modern, event)
     if first_at_ms >= 0:
         at, by = first_at_ms, None
     if member is not None:
-        told_now = modern.by_records and member.joined_at_ms >= event.arrived_at_ms - LATE_MS
-        if not told_now and not modern.by_records and _ran_out(group, member, at):
-            evidence.on_gone(facts, group, event.member_id, at)
-            member = group.members.get(event.member_id)
-        if member is not None:
-            if told_now:
-                _begins_earlier(facts, group, modern, member, event)
-            return member
+        member = _asks_again(facts, group, modern, member, event, at)
+    if member is not None:
+        return member
     if group.generation < 0 and answered <= groups.FIRST_EPOCH_MAX and not group.members:
         group.membership_complete = True
         modern.since_at_ms = at
@@ -56,15 +49,8 @@ def joined(
     makes_one = not replaces and not by_regex(event)
     if 0 <= group.generation < answered - makes_one:
         evidence.hidden(facts, group, answered - makes_one, at, by)
-    cause = "static_replaced" if replaces else "member_joined"
     if old is not None and old.member_id in group.members:
-        doubts = ends.seat_doubts(group, old, at) if replaces else Doubt.BY_ELIMINATION
-        if not replaces and _ran_out(group, old, at):
-            evidence.on_gone(facts, group, old.member_id, at)
-        elif not replaces and not modern.by_records:
-            evidence.end_within(facts, group, old, at)
-        if old.member_id in group.members:
-            ends.remove(facts, group, old, at, "static_replaced", "", doubts, by, told=replaces)
+        _leave_seat(facts, group, modern, old, at, by, replaced=replaces)
     members_before = len(groups.present(group))
     member = groups.add(
         facts, group, event.member_id, at, event.group_instance_id, event.client_id, event.client_host, is_new=True
@@ -72,6 +58,7 @@ def joined(
     member.seen_joining, member.joined_by = True, by
     if old is not None and replaces:
         groups.inherit(old, member)
+    cause = "static_replaced" if replaces else "member_joined"
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, SURE, by)
     if group.modern is not None and group.modern.mixed and not modern.by_records:
         _doubt_classic(facts, group, member, at)
@@ -81,6 +68,45 @@ def joined(
     elif not replaces and not _came_before(facts, group, modern, event, member, answered, by):
         _count_join(facts, group, event, member, answered, members_before, by)
     return member
+
+
+def _take_unstored(group: Group, modern: ModernGroup, event: Event) -> float:
+    """When a member was made one by a first request, which was answered that it was not stored in time; NEVER if it was
+    not. It is told once."""
+    first_at_ms, over = modern.unstored.pop(event.member_id, NEVER), group.ended.get(event.member_id)
+    if over is not None and over.ended_at_ms > first_at_ms:
+        return NEVER  # what it joined by then is over, whether its answer was ever read or not
+    return first_at_ms
+
+
+def _asks_again(
+    facts: Facts, group: Group, modern: ModernGroup, member: Member, event: Event, at: float
+) -> Member | None:
+    """A member that is held joins: by a record it has just become one, or it asks for everything again. None where it
+    was gone by then, and is a new one."""
+    if modern.by_records:
+        if member.joined_at_ms >= event.arrived_at_ms - LATE_MS:
+            _begins_earlier(facts, group, modern, member, event)
+        return member
+    if _ran_out(group, member, at):
+        evidence.on_gone(facts, group, member.member_id, at)
+    return group.members.get(member.member_id)
+
+
+def _leave_seat(
+    facts: Facts, group: Group, modern: ModernGroup, old: Member, at: float, by: float | None, *, replaced: bool
+) -> None:
+    """Whoever had the instance id of a new member is one no more: `replaced`, or gone before, as the coordinator would
+    have refused the new one otherwise."""
+    if replaced:
+        ends.remove(facts, group, old, at, "static_replaced", "", ends.seat_doubts(group, old, at), by, told=True)
+        return
+    if _ran_out(group, old, at):
+        evidence.on_gone(facts, group, old.member_id, at)
+    elif not modern.by_records:
+        evidence.end_within(facts, group, old, at)
+    if old.member_id in group.members:
+        ends.remove(facts, group, old, at, "static_replaced", "", Doubt.BY_ELIMINATION, by, told=False)
 
 
 def joined_unstored(facts: Facts, group: Group, modern: ModernGroup, event: Event) -> None:

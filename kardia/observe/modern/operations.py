@@ -233,44 +233,56 @@ class _Operation:
             said.listed_at_ms = max(said.listed_at_ms, self._at)
 
     def _say(self) -> None:
-        facts, group, at = self._facts, self._group, self._at
         classic = [event for event in self._records if event.kind == Kind.GROUP_RECORD]
         others = [event for event in self._records if event.kind != Kind.GROUP_RECORD]
-        if classic and not others:
-            for event in classic:
-                if is_tombstone(event) and not facts.reads_requests(group.broker, at):
-                    unknown_to_coordinator.on_tombstone(facts, group, at)
-                else:
-                    records.on_group_record(facts, event, at)
-            return
+        if not others:
+            self._say_of_classic_group(classic)
+        elif not classic or is_tombstone(classic[-1]):
+            self._say_of_group_with_epochs(classic, others)
+        elif self._group.modern is not None or self._group.rebalance is None:  # else its JoinGroup was answered before
+            self._say_downgrade(classic[-1], others)
+
+    def _say_of_classic_group(self, classic: list[Event]) -> None:
+        facts, group, at = self._facts, self._group, self._at
+        for event in classic:
+            if is_tombstone(event) and not facts.reads_requests(group.broker, at):
+                unknown_to_coordinator.on_tombstone(facts, group, at)
+            else:
+                records.on_group_record(facts, event, at)
+
+    def _say_downgrade(self, record: Event, others: list[Event]) -> None:
+        """The group has become a classic one, of which `record` is."""
+        facts, group = self._facts, self._group
+        for event in others:
+            self._take(event)
+        gone_now = list(self._gone.values())
+        known = {member.member_id: self._why_gone(member) for member in gone_now}
+        for member in [one for one in group.members.values() if groups.is_gone(one)]:
+            removed.finish(facts, group, member, "unknown", "", Doubt.NOT_SEEN)  # a classic group has no such members
+        conversions.downgrade(facts, group, record, self._began, self._began_by, gone_now, known, self._by)
+
+    def _say_upgrade(self, others: list[Event]) -> None:
+        """A classic group with members has become a consumer group."""
+        facts, group, at = self._facts, self._group, self._at
+        seated = self._seated(others)
+        unlisted = self._unlisted(others) - seated.keys()
+        for member_id in sorted(unlisted):
+            unknown_to_coordinator.on_gone(facts, group, member_id, at)
+        conversions.upgrade(facts, group, self._began, self._first_doubts(), self._began_by)
+        self._converts = self._upgraded = True
+        self._gone |= seated
+        for member_id in sorted(unlisted & group.members.keys()):
+            member = group.members[member_id]
+            heard = facts.reads_requests(group.broker, at)
+            since = at if heard else max(member.joined_at_ms, group.said.listed_at_ms)
+            ends.remove(facts, group, member, min(since, at), "unknown", "", Doubt.NOT_SEEN, at, told=True)
+
+    def _say_of_group_with_epochs(self, classic: list[Event], others: list[Event]) -> None:
+        """What is left is a group that has epochs, or its tombstone; `classic`: that of the classic group before."""
+        facts, group, at = self._facts, self._group, self._at
         protocol = str((others[0].detail or {}).get("protocol"))
-        tombstone_of_group = any(type_of(event) in EPOCH and is_tombstone(event) for event in others)
-        if classic and not is_tombstone(classic[-1]) and group.modern is None and group.rebalance is not None:
-            return  # the answer of the JoinGroup that did it came before its records
-        if classic and not is_tombstone(classic[-1]):
-            for event in others:
-                self._take(event)
-            gone_now = list(self._gone.values())
-            known = {member.member_id: self._why_gone(member) for member in gone_now}
-            for member in [one for one in group.members.values() if groups.is_gone(one)]:
-                removed.finish(
-                    facts, group, member, "unknown", "", Doubt.NOT_SEEN
-                )  # a classic group has no such members
-            conversions.downgrade(facts, group, classic[-1], self._began, self._began_by, gone_now, known, self._by)
-            return
         if classic and group.members and group.modern is None:
-            seated = self._seated(others)
-            unlisted = self._unlisted(others) - seated.keys()
-            for member_id in sorted(unlisted):
-                unknown_to_coordinator.on_gone(facts, group, member_id, at)
-            conversions.upgrade(facts, group, self._began, self._first_doubts(), self._began_by)
-            self._converts = self._upgraded = True
-            self._gone |= seated
-            for member_id in sorted(unlisted & group.members.keys()):
-                member = group.members[member_id]
-                heard = facts.reads_requests(group.broker, at)
-                since = at if heard else max(member.joined_at_ms, group.said.listed_at_ms)
-                ends.remove(facts, group, member, min(since, at), "unknown", "", Doubt.NOT_SEEN, at, told=True)
+            self._say_upgrade(others)
         doubts: Doubts = SURE if classic else Doubt.SEEN_LATER
         conversions.upgrade_empty(facts, group, protocol, self._began, doubts, self._began_by)
         modern = groups.enter(facts, group, protocol, at)
@@ -278,7 +290,7 @@ class _Operation:
         for event in others:
             self._take(event)
         self._remove_gone(None)
-        if tombstone_of_group:
+        if any(type_of(event) in EPOCH and is_tombstone(event) for event in others):
             records.on_deleted(facts, group, at)
             groups.leave(group)
             return
