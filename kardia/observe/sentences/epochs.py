@@ -19,11 +19,11 @@ from kardia.kafka.states import GroupState, ModernState
 from kardia.observe.coordinator_change import new_coordinator
 from kardia.observe.evidence import disagreements
 from kardia.observe.facts.groups_of_lane import Facts
-from kardia.observe.modern import ends, removed, session_length
+from kardia.observe.modern import ends, groups, removed, session_length
 from kardia.observe.output.epoch_rows import epoch_row
 from kardia.observe.sentences import fenced, lines, naming, reasons
 from kardia.observe.state.entries import SaidEnd
-from kardia.observe.state.group import Cause, Group, Member
+from kardia.observe.state.group import Cause, Ended, Group, Member
 from kardia.observe.state.modern import Bump
 from kardia.tables import REFUSALS_MAX
 from kardia.tolerances import BEGAN_WITHIN_MS
@@ -83,28 +83,39 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
         if fenced:
             disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id, fenced), event, at)
         return
-    cause, doubts, words = reasons.LeaveCause(fenced, SURE, "") if fenced else _why_it_left(event)
+    left = reasons.LeaveCause(fenced, SURE, "") if fenced else _why_it_left(event)
     member_id = _who(group, event)
     member, over = group.members.get(member_id), group.ended.get(member_id)
-    if cause == "session_expired" and member is not None and facts.reads_requests(facts.broker, at):
+    if left.cause == "session_expired" and member is not None and facts.reads_requests(facts.broker, at):
         session_length.learn(facts, group, member, at)
     if member is not None and member.modern is not None:
-        if member.modern.gone_at_ms >= 0:
-            removed.finish(facts, group, member, cause, words, doubts)
-        elif facts.reads_records():
-            # Its record says that it is gone, and not why.
-            group.said.note_end(member_id, SaidEnd(cause, at, doubts))
-        elif fenced:
-            tell = disagreements.of_fencing(facts, group, member_id, cause, at)
-            disagreements.tell(facts, group, tell, event, at)
-            ends.remove_counted(facts, group, member, at, cause, "", SURE, told=True)
+        _end_held(facts, group, member, event, at, left)
     elif over is not None:
         if fenced:
-            disagreements.tell(facts, group, disagreements.of_fencing(facts, group, member_id, cause, at), event, at)
-        agrees = over.cause == cause and not (over.told and over.doubts == SURE)
-        if over.cause == "unknown" or (cause != "left" and (agrees or not stands(over.doubts))):
-            ends.correct(facts, group, over, over.ended_at_ms if over.told else at, cause, doubts)
-            over.told = True
+            tell = disagreements.of_fencing(facts, group, member_id, left.cause, at)
+            disagreements.tell(facts, group, tell, event, at)
+        _correct_end(facts, group, over, at, left)
+
+
+def _end_held(facts: Facts, group: Group, member: Member, event: Event, at: float, left: reasons.LeaveCause) -> None:
+    """A sentence says why a member that is held is gone."""
+    if groups.is_gone(member):
+        removed.finish(facts, group, member, left.cause, left.words, left.doubts)
+    elif facts.reads_records():
+        # Its record says that it is gone, and not why.
+        group.said.note_end(member.member_id, SaidEnd(left.cause, at, left.doubts))
+    else:  # it was fenced: with its requests alone a leave has its own reason
+        tell = disagreements.of_fencing(facts, group, member.member_id, left.cause, at)
+        disagreements.tell(facts, group, tell, event, at)
+        ends.remove_counted(facts, group, member, at, left.cause, "", SURE, told=True)
+
+
+def _correct_end(facts: Facts, group: Group, over: Ended, at: float, left: reasons.LeaveCause) -> None:
+    """A sentence says why a member is gone that has ended already; it counts where less was known."""
+    agrees = over.cause == left.cause and not (over.told and over.doubts == SURE)
+    if over.cause == "unknown" or (left.cause != "left" and (agrees or not stands(over.doubts))):
+        ends.correct(facts, group, over, over.ended_at_ms if over.told else at, left.cause, left.doubts)
+        over.told = True
 
 
 def _note_leave(facts: Facts, group: Group, event: Event, at: float) -> None:

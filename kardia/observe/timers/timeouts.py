@@ -6,7 +6,7 @@ Called by timers and answers; `rebalance` carries out what is found. Sources: `o
 
 from __future__ import annotations
 
-from kardia.doubts import Doubt, Doubts
+from kardia.doubts import SURE, Doubt, Doubts
 from kardia.kafka.states import GroupState
 from kardia.observe.coordinator_change import loads
 from kardia.observe.deadlines import pending, phases
@@ -19,6 +19,7 @@ from kardia.observe.rebalance.begin_and_settle import end_member
 from kardia.observe.rebalance.emptied import becomes_empty
 from kardia.observe.rebalance.seen_under_way import begin_untold
 from kardia.observe.rebalance.watches import watch_join_timer
+from kardia.observe.state.entries import DueEnd
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.tolerances import GRACE_MS, JUDGED_WITHIN_MS, STORED_WITHIN_MS, TWO_STAMPS_MS
 
@@ -183,12 +184,7 @@ def conclude_deserted(facts: Facts, group: Group, key: str, now: float) -> None:
         at = max(end.at_ms for end in ends)
     # Who waits is let in when the last session is over: if it is not known when that was, it is of no member.
     doubts = Doubt.BROKER_SILENT if in_hole else loads.by_silence(facts, group, max(at, shown_at))
-    if any(end.tied for end in ends):
-        doubts |= Doubt.TIMERS_TIED
-    if any(member.renewed_unseen for member in group.members.values()):
-        doubts |= Doubt.RENEWAL_UNSURE
-    if any(member.session_renewed_at_ms <= group.unsure_to for member in group.members.values()):
-        doubts |= Doubt.LOAD_UNSEEN
+    doubts |= _doubts_of_all(group, ends)
     with who_broke.end_together(facts, group):
         for end in ends:
             member, over_at = group.members[end.member_id], end.at_ms
@@ -201,6 +197,18 @@ def conclude_deserted(facts: Facts, group: Group, key: str, now: float) -> None:
     group.deserted_at_ms = NEVER
     if group.state != GroupState.EMPTY:
         becomes_empty(facts, group, at, delayed_to)
+
+
+def _doubts_of_all(group: Group, ends: list[DueEnd]) -> Doubts:
+    """What is in doubt about all who are gone together, by what is in doubt about any of them."""
+    doubts: Doubts = SURE
+    if any(end.tied for end in ends):
+        doubts |= Doubt.TIMERS_TIED
+    if any(member.renewed_unseen for member in group.members.values()):
+        doubts |= Doubt.RENEWAL_UNSURE
+    if any(member.session_renewed_at_ms <= group.unsure_to for member in group.members.values()):
+        doubts |= Doubt.LOAD_UNSEEN
+    return doubts
 
 
 def _over_by(facts: Facts, group: Group, *instants: float) -> tuple[float, float]:
