@@ -212,21 +212,7 @@ class Observer(Intake):
         return min(timers, default=at)
 
     def _move_to(self, limits: dict[str, float]) -> None:
-        ready: list[tuple[float, str, Event]] = []
-        for broker, limit in limits.items():
-            queue = self.queues[broker]
-            queue.sort(key=AT)
-            count = bisect_right(queue, limit, key=AT)
-            ready.extend([(at, broker, event) for at, event in queue[:count]])
-            del queue[:count]
-        for source in BESIDE_LOGS:
-            if source not in limits:
-                self._merge(source, limits, ready)
-        offsets.note_requests(self, ready)
-        stretches = self.held.due(limits)
-        if stretches:
-            ready = quiet.apply(self, stretches, ready, self._now, limits)
-        put_in_order(ready)
+        ready = self._due(limits)
         clocks = [(broker, self.timers.setdefault(broker, []), limit) for broker, limit in limits.items()]
         alive = {broker: self.alive_to(broker) for broker in limits}
         now, settle_by = self._now, self.settings.hold_ms
@@ -250,6 +236,25 @@ class Observer(Intake):
         if beside and limits and OFFSETS_BROKER not in limits:  # of groups that no log has told of
             self._fire(OFFSETS_BROKER, beside, min(self.records_to, *limits.values()), NEVER)
         self._call_back()
+
+    def _due(self, limits: dict[str, float]) -> list[tuple[float, str, Event]]:
+        """Take from the queues and the stretches what is due, in the order in which it took effect."""
+        ready: list[tuple[float, str, Event]] = []
+        for broker, limit in limits.items():
+            queue = self.queues[broker]
+            queue.sort(key=AT)
+            count = bisect_right(queue, limit, key=AT)
+            ready.extend([(at, broker, event) for at, event in queue[:count]])
+            del queue[:count]
+        for source in BESIDE_LOGS:
+            if source not in limits:
+                self._merge(source, limits, ready)
+        offsets.note_requests(self, ready)
+        stretches = self.held.due(limits)
+        if stretches:
+            ready = quiet.apply(self, stretches, ready, self._now, limits)
+        put_in_order(ready)
+        return ready
 
     def _at_once(self, event: Event, at: float) -> bool:
         """Whether an event was one from which nothing follows, and is applied."""
