@@ -112,6 +112,11 @@ class Gathered:
             self.events[event[1] % self.lanes].append(event)
             self.directory.learn(event)
 
+    def add_all(self, events: Iterable[Event]) -> None:
+        """Put those of one line where they belong."""
+        for event in events:
+            self.add(event)
+
     def signs(self, alive_to_ms: float = 0.0) -> dict[str, Any]:
         """When the log was alive, for a TICK; `alive_to_ms` is the last line before what is gathered here."""
         signs: dict[str, Any] = {"last_line_at_ms": max(alive_to_ms, self.last_at_ms or 0.0)}
@@ -193,16 +198,21 @@ def _read_folded(
         elif reading and reading[0].logged_at_ms > not_after:
             gathered.future(line, source, begin, at, reading[0].logged_at_ms)
         else:
-            for event in reading:
-                add(event)
-    if dialect.slow:
-        for window in dialect.slow.values():
-            if window[slowness.FROM] <= not_after:
-                slowness.note(gathered.slow, window)
-        dialect.slow.clear()
+            gathered.add_all(reading)
+    _note_slow(dialect, gathered)
     _note_stamps(dialect, block, lines, gathered, highest)
     if quiet or (gathered.last_at_ms or 0.0) - highest >= SILENCE_MS:
         _note_silences(dialect, _lines_of(block) if lines is None else lines, gathered, before)
+
+
+def _note_slow(dialect: Dialect, gathered: Gathered) -> None:
+    """Take over when the broker was slow, by the lines that the dialect has read."""
+    if not dialect.slow:
+        return
+    for window in dialect.slow.values():
+        if window[slowness.FROM] <= gathered.not_after_ms:
+            slowness.note(gathered.slow, window)
+    dialect.slow.clear()
 
 
 def _folded(

@@ -210,31 +210,13 @@ class Collector:
     # --- 1, 2 --------------------------------------------------------------------------------------------------------
 
     def _read(self) -> bool:
-        records_first = False
-        read = False
         self.round_bytes = 0
         if self.samples is not None:
             sampled, self._sampled_to_ms = self.samples.events(self.clock.wall_ms())
             self._sample_events += sampled
-        if self.records is not None:
-            wall_ms = self.clock.wall_ms()
-            events = self.records.poll(wall_ms)
-            not_after_ms = self.clock.wall_ms() + AHEAD_MS
-            events = self._without_what_is_ahead([*self._waiting, *events], not_after_ms)
-            for number, event in enumerate(events):
-                if event.logged_at_ms > not_after_ms:
-                    events[number] = self._record_of_the_future(event, wall_ms)
-                else:
-                    self.directory.learn(event)
-                    if self.sessions is not None:
-                        self.sessions.heard(event)
-                    if self.ends is not None:
-                        self.ends.committed.heard(event)
-            self._record_events += events
-            read = bool(events)
+        read = self.records is not None and self._read_records(self.records)
+        if self.records is not None and not self.records.bootstrapped:
             # The members of today's groups first: they tell whose FETCH the first lines of the log are.
-            records_first = not self.records.bootstrapped
-        if records_first:
             return True
         for stream in self.streams:
             if stream.dialect.stream == "server" and not stream.broker and self.beside_requests:
@@ -251,6 +233,24 @@ class Collector:
                 self._tell_waiting(f"{stream.broker}/{stream.dialect.stream}", stream.waits_ms)
             self._gaps += stream.gaps(self.clock.wall_ms())
         return read
+
+    def _read_records(self, records: Records) -> bool:
+        """Take what has come of the offsets topic; whether anything has."""
+        wall_ms = self.clock.wall_ms()
+        events = records.poll(wall_ms)
+        not_after_ms = self.clock.wall_ms() + AHEAD_MS
+        events = self._without_what_is_ahead([*self._waiting, *events], not_after_ms)
+        for number, event in enumerate(events):
+            if event.logged_at_ms > not_after_ms:
+                events[number] = self._record_of_the_future(event, wall_ms)
+            else:
+                self.directory.learn(event)
+                if self.sessions is not None:
+                    self.sessions.heard(event)
+                if self.ends is not None:
+                    self.ends.committed.heard(event)
+        self._record_events += events
+        return bool(events)
 
     def _without_what_is_ahead(self, events: list[Event], not_after_ms: float) -> list[Event]:
         """Records that are stamped a little ahead wait, and those behind them in their partition with them."""
@@ -410,13 +410,12 @@ class Collector:
         self._tell_future(covered.source, gathered.rejected[FUTURE], gathered.ahead_ms_max)
         stream = stream_of(covered.source)
         signs = gathered.signs(self._alive_to_ms.get(stream, 0.0))
+        lengths = self._lengths[broker_of(covered.source)]
         if stream.endswith("/request"):
             self._processes[stream].take(
                 summary, gathered.silences, self._alive_to_ms.get(stream), gathered.first_at_ms
             )
             signs |= self._processes[stream].signs()
-        lengths = self._lengths[broker_of(covered.source)]
-        if stream.endswith("/request"):
             lengths.take(sessions, gathered.silences, gathered.last_at_ms or 0.0)
         else:
             lengths.take(sessions)

@@ -87,32 +87,29 @@ def gather(
     """Find out what `files` are, unwrap what is wrapped, into `scratch`. Raises `LogFileError`, and `SettingsError` for
     a pattern that cannot be read."""
     found = Archives(offsets=files_of(offsets))
+    by_kind = {
+        Kind.REQUEST: found.request_logs,
+        Kind.SERVER: found.server_logs,
+        Kind.OFFSETS: found.offsets,
+        Kind.SAMPLES: found.samples,
+    }
     wrapped: list[Wrapped] = []
     for path in files_of(files):
         known = kind_of(path, message_field, log_pattern)
         if known.kind is Kind.WRAPPED and known.form is not None:
             wrapped.append(Wrapped(path, known.form))
-        elif known.kind is Kind.REQUEST:
-            found.request_logs.append(path)
-        elif known.kind is Kind.SERVER:
-            found.server_logs.append(path)
-        elif known.kind is Kind.OFFSETS:
-            found.offsets.append(path)
-        elif known.kind is Kind.SAMPLES:
-            found.samples.append(path)
+        elif known.kind in by_kind:
+            by_kind[known.kind].append(path)
         elif known.kind is Kind.OTHER:
             found.left_out.append(f"{path}: {known.why}")
-    for given, kept, kind in (
-        (request_logs, found.request_logs, Kind.REQUEST),
-        (server_logs, found.server_logs, Kind.SERVER),
-    ):
+    for given, kind in ((request_logs, Kind.REQUEST), (server_logs, Kind.SERVER)):
         for path in files_of(given):
             known = kind_of(path, message_field, log_pattern)
             if known.kind is Kind.WRAPPED and known.form is not None:
                 wrapped.append(Wrapped(path, known.form))
             else:
                 _check_option(known, kind)
-                kept.append(path)
+                by_kind[kind].append(path)
     if wrapped:
         unwrapped = Unwrapper(scratch, zone_named(zone), log_pattern).unwrap(wrapped)
         found.request_logs += unwrapped.request_logs

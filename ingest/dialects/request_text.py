@@ -58,6 +58,14 @@ _SINCE_2_4 = {
 _ASKED_BY_CLIENTS = frozenset(("PRODUCE", "METADATA", "OFFSET_FETCH", "FIND_COORDINATOR", *APIS))
 
 
+class _RejectedError(Exception):
+    """A line cannot be read: why, and what was expected, as `rejection` has them."""
+
+    def __init__(self, reason: str, expected: str) -> None:
+        super().__init__(expected)
+        self.reason, self.expected = reason, expected
+
+
 class RequestText:
     """The part of the request log's dialect that reads text lines."""
 
@@ -93,49 +101,19 @@ class RequestText:
                 if event is not None:
                     return event
         try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError:
-            expected = "UTF-8: start the JVM of the broker with -Dfile.encoding=UTF-8"
-            return rejection("bad_encoding", expected, line, source, start, end, at_ms)
-        head = _head(text, at if line[:at].isascii() else text.find(HEAD.decode()))
-        if head is None:
-            expected = "RequestHeader(apiKey=…, apiVersion=…, clientId=…"
-            return rejection("unknown_shape", expected, line, source, start, end, at_ms)
-        tail = tail_of(text)
-        if tail is None:
-            expected = "the times and the words of the broker at the end of the request"
-            return rejection("incomplete_line", expected, line, source, start, end, at_ms)
-        if b"\n" in line and is_forged(line):
-            expected = "one request; within an id of this one stands what looks like another one"
-            return rejection("ambiguous", expected, line, source, start, end, at_ms)
-        name, version = head[1], int(head[2])
-        if not self.quiet.is_2_4:
-            self.quiet.is_2_4 = _shows_2_4(name, version, text)
-        if name != FETCH and name not in APIS:
-            return "other_api"
-        parsed: dict[str, Any] | str | None
-        if name == FETCH:
-            parsed = _fetch(text, head.end(), tail.start())
-        else:
-            parsed = _request(name, version, text, head.end(), tail.start())
-        if parsed is None:
-            expected = f"fields of {name} {version} as a broker 2.0 to 2.7 writes them"
-            return rejection("unknown_shape", expected, line, source, start, end, at_ms)
-        if isinstance(parsed, str):
-            return rejection("ambiguous", parsed, line, source, start, end, at_ms)
-        parsed["requestHeader"]["requestApiVersion"] = version
-        try:
-            _time(parsed, tail)
-        except ValueError:
-            return rejection("unknown_shape", "times in milliseconds", line, source, start, end, at_ms)
-        if name == "JOIN_GROUP":
-            parsed["release"] = self._release(text, tail)
-        shape, build = self._builders[_FETCH_KEY if name == FETCH else APIS[name].key]
-        converted: Any
-        try:
-            converted = msgspec.convert(parsed, shape)
-        except msgspec.ValidationError as error:
-            return rejection("out_of_range", str(error)[:200], line, source, start, end, at_ms)
+            text, head, tail = _laid_out(line, at)
+            name, version = head[1], int(head[2])
+            if not self.quiet.is_2_4:
+                self.quiet.is_2_4 = _shows_2_4(name, version, text)
+            if name != FETCH and name not in APIS:
+                return "other_api"
+            parsed = _parsed(name, version, text, head.end(), tail)
+            if name == "JOIN_GROUP":
+                parsed["release"] = self._release(text, tail)
+            shape, build = self._builders[_FETCH_KEY if name == FETCH else APIS[name].key]
+            converted = _converted(parsed, shape)
+        except _RejectedError as rejected:
+            return rejection(rejected.reason, rejected.expected, line, source, start, end, at_ms)
         reading = build(converted, source, start, end, at_ms)
         if parsed["totalTimeMs"] >= SLOW_MS:
             note_slow(self._slow, converted, reading, at_ms)
@@ -151,6 +129,50 @@ class RequestText:
         if ",session_timeout=" in text:
             return "2.0"
         return "2.4" if self.quiet.is_2_4 else "2.3"
+
+
+def _laid_out(line: bytes, at: int) -> tuple[str, re.Match[str], re.Match[str]]:
+    """Text of a line, the head of its request, and its tail with the times. Raises `_RejectedError`."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        expected = "UTF-8: start the JVM of the broker with -Dfile.encoding=UTF-8"
+        raise _RejectedError("bad_encoding", expected) from None
+    head = _head(text, at if line[:at].isascii() else text.find(HEAD.decode()))
+    if head is None:
+        raise _RejectedError("unknown_shape", "RequestHeader(apiKey=…, apiVersion=…, clientId=…")
+    tail = tail_of(text)
+    if tail is None:
+        raise _RejectedError("incomplete_line", "the times and the words of the broker at the end of the request")
+    if b"\n" in line and is_forged(line):
+        expected = "one request; within an id of this one stands what looks like another one"
+        raise _RejectedError("ambiguous", expected)
+    return text, head, tail
+
+
+def _parsed(name: str, version: int, text: str, at: int, tail: re.Match[str]) -> dict[str, Any]:
+    """What a JSON line of this request holds; its fields begin at `at`. Raises `_RejectedError`."""
+    end = tail.start()
+    parsed = _fetch(text, at, end) if name == FETCH else _request(name, version, text, at, end)
+    if parsed is None:
+        expected = f"fields of {name} {version} as a broker 2.0 to 2.7 writes them"
+        raise _RejectedError("unknown_shape", expected)
+    if isinstance(parsed, str):
+        raise _RejectedError("ambiguous", parsed)
+    parsed["requestHeader"]["requestApiVersion"] = version
+    try:
+        _time(parsed, tail)
+    except ValueError:
+        raise _RejectedError("unknown_shape", "times in milliseconds") from None
+    return parsed
+
+
+def _converted(parsed: dict[str, Any], shape: type) -> Any:
+    """The same as the builders take it. Raises `_RejectedError`."""
+    try:
+        return msgspec.convert(parsed, shape)
+    except msgspec.ValidationError as error:
+        raise _RejectedError("out_of_range", str(error)[:200]) from None
 
 
 def _shows_2_4(name: str, version: int, text: str) -> bool:

@@ -29,40 +29,53 @@ def librdkafka(config: ClientConfig) -> dict[str, str]:
     if config.protocol != "PLAINTEXT" or config.path is not None:
         found["security.protocol"] = config.protocol
     if config.has_tls:
-        if config.authorities:
-            found["ssl.ca.pem"] = config.authorities
-        if config.identity is not None:
-            found["ssl.certificate.pem"] = config.identity.certificates
-            found["ssl.key.pem"] = Secret(config.identity.key)
-        found["ssl.endpoint.identification.algorithm"] = "https" if config.checks_host else "none"
+        found |= _tls_of_librdkafka(config)
     if config.mechanism:
         found["sasl.mechanisms"] = config.mechanism
     login = config.login
     if isinstance(login, Password):
         found |= {"sasl.username": login.username, "sasl.password": Secret(login.password)}
     elif isinstance(login, Token):
-        found |= {
-            "sasl.oauthbearer.method": "oidc",
-            "sasl.oauthbearer.token.endpoint.url": login.url,
-            "sasl.oauthbearer.client.id": login.client_id,
-            "sasl.oauthbearer.client.secret": Secret(login.client_secret),
-        }
-        if login.scope:
-            found["sasl.oauthbearer.scope"] = login.scope
-        if login.extensions:
-            found["sasl.oauthbearer.extensions"] = ",".join(
-                f"{name}={value}" for name, value in login.extensions.items()
-            )
-        if login.authorities:
-            found["https.ca.pem"] = login.authorities
+        found |= _with_token(login)
     elif isinstance(login, Ticket):
-        found["sasl.kerberos.service.name"] = login.service
-        if login.principal:
-            found["sasl.kerberos.principal"] = login.principal
-        if login.keytab:
-            found["sasl.kerberos.keytab"] = login.keytab
-        else:  # somebody else keeps the ticket cache
-            found["sasl.kerberos.min.time.before.relogin"] = "0"
+        found |= _with_ticket(login)
+    return found
+
+
+def _tls_of_librdkafka(config: ClientConfig) -> dict[str, str]:
+    found = {"ssl.endpoint.identification.algorithm": "https" if config.checks_host else "none"}
+    if config.authorities:
+        found["ssl.ca.pem"] = config.authorities
+    if config.identity is not None:
+        found["ssl.certificate.pem"] = config.identity.certificates
+        found["ssl.key.pem"] = Secret(config.identity.key)
+    return found
+
+
+def _with_token(login: Token) -> dict[str, str]:
+    found = {
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": login.url,
+        "sasl.oauthbearer.client.id": login.client_id,
+        "sasl.oauthbearer.client.secret": Secret(login.client_secret),
+    }
+    if login.scope:
+        found["sasl.oauthbearer.scope"] = login.scope
+    if login.extensions:
+        found["sasl.oauthbearer.extensions"] = ",".join(f"{name}={value}" for name, value in login.extensions.items())
+    if login.authorities:
+        found["https.ca.pem"] = login.authorities
+    return found
+
+
+def _with_ticket(login: Ticket) -> dict[str, str]:
+    found = {"sasl.kerberos.service.name": login.service}
+    if login.principal:
+        found["sasl.kerberos.principal"] = login.principal
+    if login.keytab:
+        found["sasl.kerberos.keytab"] = login.keytab
+    else:  # somebody else keeps the ticket cache
+        found["sasl.kerberos.min.time.before.relogin"] = "0"
     return found
 
 
