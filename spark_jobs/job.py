@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
-from ingest.wire.topic_id import UNKNOWN
+from ingest.wire.topic_id import UNKNOWN, TopicWatch
 from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs import preflight, stream, topic, topic_loss
 from spark_jobs.archive import archive_query
@@ -163,20 +163,7 @@ class _Job:
     def run(self) -> None:
         """Start everything, watch it, stop it."""
         settings, live = self._settings, self._checkpoints[stream.NAME]
-        app_id = live.generation.app_id
-        writer: DeltaRsWriter | DeltaSparkWriter
-        if settings.writer == "delta-rs":
-            writer = DeltaRsWriter(settings.tables, app_id, self._reached)
-            maintenance = Maintenance(settings.tables, said=self._say, keep=settings.kept)
-            maintenance.start()
-            self._stack.callback(maintenance.stop)
-        else:
-            writer = DeltaSparkWriter(self._spark, settings.tables, app_id, self._reached)
-        self._stack.callback(writer.close)
-        writer.prepare()
-        if isinstance(settings.tables, Store) and live.committed() is None:
-            with store_named(settings.tables):
-                fence.check_alone(settings.tables, LIVE_TABLES, app_id, live.generation.first_batch)
+        writer = self._prepare_writer(live)
         if settings.metrics_port:
             jvm = jvm_process(self._spark)
             self._metrics.watch(None if jvm is None else jvm.pid)
@@ -200,15 +187,7 @@ class _Job:
                 time.monotonic()
             )  # beside the live query: what waits for its first batch may be killed again
             self._say(f"the table events is {behind} records behind the live tables, and catches up with them")
-        self._say(
-            f"ready: {settings.topic} ({live.generation.agreement.lanes} lanes) into {settings.tables}, "
-            f"next batch {describe(live)['next_batch']}"
-        )
-        with disk_named(settings.tables), store_named(settings.tables):
-            self._say(table_sizes.told(settings.tables, settings.kept))
-        idle = session.idle_cores(self._cores, live.generation.agreement.lanes)
-        if idle:
-            self._say(idle)
+        self._say_ready(live)
         tolerant = settings.accept_loss and not settings.once
         watch = topic_loss.watch(
             settings.bootstrap_server, settings.topic, live.generation.topic_id, self._client.librdkafka
@@ -219,10 +198,7 @@ class _Job:
             if archive_due and archive_query.NAME not in queries:
                 queries[archive_query.NAME] = self._start_archive(fail_on_loss=archived or not settings.accept_loss)
                 archived = True
-            for lease in self._leases:
-                lease.check()
-            if watch.changed():
-                raise topic_loss.made_again(settings.topic, settings.bootstrap_server)
+            self._check_still_ours(watch)
             for name, (query, end) in list(queries.items()):
                 try:
                     ended = self._ended(query, end.failure)
@@ -251,6 +227,42 @@ class _Job:
         stream.stop_all(query for query, _ in queries.values())
         queries.clear()
         self._say("stopped; the next start goes on after the last batch in the tables")
+
+    def _prepare_writer(self, live: Checkpoint) -> DeltaRsWriter | DeltaSparkWriter:
+        """Who writes the live tables, which are there then, in the right shape, and nobody else's."""
+        settings, app_id = self._settings, live.generation.app_id
+        writer: DeltaRsWriter | DeltaSparkWriter
+        if settings.writer == "delta-rs":
+            writer = DeltaRsWriter(settings.tables, app_id, self._reached)
+            maintenance = Maintenance(settings.tables, said=self._say, keep=settings.kept)
+            maintenance.start()
+            self._stack.callback(maintenance.stop)
+        else:
+            writer = DeltaSparkWriter(self._spark, settings.tables, app_id, self._reached)
+        self._stack.callback(writer.close)
+        writer.prepare()
+        if isinstance(settings.tables, Store) and live.committed() is None:
+            with store_named(settings.tables):
+                fence.check_alone(settings.tables, LIVE_TABLES, app_id, live.generation.first_batch)
+        return writer
+
+    def _say_ready(self, live: Checkpoint) -> None:
+        settings, lanes = self._settings, live.generation.agreement.lanes
+        self._say(
+            f"ready: {settings.topic} ({lanes} lanes) into {settings.tables}, next batch {describe(live)['next_batch']}"
+        )
+        with disk_named(settings.tables), store_named(settings.tables):
+            self._say(table_sizes.told(settings.tables, settings.kept))
+        idle = session.idle_cores(self._cores, lanes)
+        if idle:
+            self._say(idle)
+
+    def _check_still_ours(self, watch: TopicWatch) -> None:
+        """Whether checkpoint and tables are leased to this run still, and the topic is the one that it began with."""
+        for lease in self._leases:
+            lease.check()
+        if watch.changed():
+            raise topic_loss.made_again(self._settings.topic, self._settings.bootstrap_server)
 
     def _hush(self) -> None:
         """We stop: what the JVM and the bridge to it say of that is no news."""

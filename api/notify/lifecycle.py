@@ -91,46 +91,43 @@ class Lifecycle:
 
     def step(self, now_ms: int, found: Found) -> list[Notice]:
         """What is to be told about what is so now."""
-        notices: list[Notice] = []
+        notices: list[Notice | None] = []
         present = {finding.key: finding for finding in found.findings}
         for key, finding in present.items():
             alert = self._alert(key, finding, now_ms)
-            if alert is None:
-                continue
-            alert.finding, alert.seen_ms = finding, now_ms
-            if alert.raised_at_ms is None and found.is_held(finding):
-                alert.since_ms = now_ms
-            elif alert.raised_at_ms is None and now_ms - alert.since_ms >= KINDS[key[0]].hold_ms:
-                alert.raised_at_ms, alert.told, alert.named = now_ms, 0, []
-                alert.raises_ms = [*alert.raises_ms, now_ms][-RAISES_KEPT:]
-                notices.append(_tell(alert, "raised", now_ms))
+            if alert is not None:
+                notices.append(_see(alert, finding, found, now_ms))
         for key, alert in list(self.alerts.items()):
             gone, held = key not in present, found.is_held(alert.finding)
-            if alert.raised_at_ms is None:
-                if gone and held:
-                    alert.since_ms = now_ms
-                elif gone:
-                    self._forget(key, alert, now_ms)
-                continue
-            was_unknown = alert.unknown_since_ms is not None
-            if not gone:
-                alert.unknown_since_ms = None
-            elif held:
-                alert.by_feed = found.is_feed_silent(alert.finding)
-                if not was_unknown:
-                    known_to_ms = found.known_to_ms(alert.finding)
-                    alert.unknown_since_ms = alert.seen_ms if known_to_ms is None else known_to_ms
-                alert.seen_ms = now_ms  # the linger begins when there is evidence again
-            if gone and not held and now_ms - alert.seen_ms >= linger_ms(alert, now_ms):
-                alert.raised_at_ms = alert.unknown_since_ms = None
-                notices.append(_tell(alert, "resolved", now_ms))
-            elif (
-                now_ms - alert.told_at_ms >= self._refresh_ms
-                or (was_unknown != (alert.unknown_since_ms is not None) and not alert.by_feed)
-                or (not gone and _names_another(alert, now_ms))
-            ):
-                notices.append(_tell(alert, "refreshed", now_ms, over=gone and not held))
-        return notices
+            if alert.raised_at_ms is not None:
+                notices.append(self._step_raised(alert, found, now_ms, gone=gone, held=held))
+            elif gone and held:
+                alert.since_ms = now_ms
+            elif gone:
+                self._forget(key, alert, now_ms)
+        return [notice for notice in notices if notice is not None]
+
+    def _step_raised(self, alert: Alert, found: Found, now_ms: int, *, gone: bool, held: bool) -> Notice | None:
+        """What is to be told of one that was raised: `gone` if it is not found, `held` if it could not be."""
+        was_unknown = alert.unknown_since_ms is not None
+        if not gone:
+            alert.unknown_since_ms = None
+        elif held:
+            alert.by_feed = found.is_feed_silent(alert.finding)
+            if not was_unknown:
+                known_to_ms = found.known_to_ms(alert.finding)
+                alert.unknown_since_ms = alert.seen_ms if known_to_ms is None else known_to_ms
+            alert.seen_ms = now_ms  # the linger begins when there is evidence again
+        if gone and not held and now_ms - alert.seen_ms >= linger_ms(alert, now_ms):
+            alert.raised_at_ms = alert.unknown_since_ms = None
+            return _tell(alert, "resolved", now_ms)
+        if (
+            now_ms - alert.told_at_ms >= self._refresh_ms
+            or (was_unknown != (alert.unknown_since_ms is not None) and not alert.by_feed)
+            or (not gone and _names_another(alert, now_ms))
+        ):
+            return _tell(alert, "refreshed", now_ms, over=gone and not held)
+        return None
 
     def _alert(self, key: Key, finding: Finding, now_ms: int) -> Alert | None:
         alert = self.alerts.get(key)
@@ -147,6 +144,20 @@ class Lifecycle:
         """A resolved one is remembered as long as it may count as flapping."""
         if not alert.raises_ms or now_ms - alert.raises_ms[-1] >= FLAP_WINDOW_MS:
             del self.alerts[key]
+
+
+def _see(alert: Alert, finding: Finding, found: Found, now_ms: int) -> Notice | None:
+    """It is found: one that is pending is raised when that has lasted, and is told then."""
+    alert.finding, alert.seen_ms = finding, now_ms
+    if alert.raised_at_ms is not None:
+        return None
+    if found.is_held(finding):
+        alert.since_ms = now_ms
+    elif now_ms - alert.since_ms >= KINDS[finding.alert].hold_ms:
+        alert.raised_at_ms, alert.told, alert.named = now_ms, 0, []
+        alert.raises_ms = [*alert.raises_ms, now_ms][-RAISES_KEPT:]
+        return _tell(alert, "raised", now_ms)
+    return None
 
 
 def linger_ms(alert: Alert, now_ms: int) -> int:
