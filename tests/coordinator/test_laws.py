@@ -102,19 +102,23 @@ class History(Context):
                 return self.sync(member_id, generation, instance=instance)
             if action == "lead" and view.leader is not None:
                 return self.sync(view.leader, generation, {one: one.encode() for one in members})
-            if action == "heartbeat":
-                self._lives(member_id, self.heartbeat(member_id, generation, instance) in {0, 27})
-            elif action == "commit":
-                self._lives(member_id, self.commit(member_id, generation, instance) == 0)
-            elif action == "txn":
-                self.txn_commit(member_id, generation, instance)
-            elif action == "stale":
-                self.heartbeat(member_id, generation + 1, instance)
-            elif action == "leave":
-                self.leave((member_id, instance))
-            elif action == "admin":
-                self.leave(("", instance), (member_id, None))
+            self._play_at_once(action, member_id, generation, instance)
         return None
+
+    def _play_at_once(self, action: str, member_id: str, generation: int, instance: str | None) -> None:
+        """What a member does that is answered at once."""
+        if action == "heartbeat":
+            self._lives(member_id, self.heartbeat(member_id, generation, instance) in {0, 27})
+        elif action == "commit":
+            self._lives(member_id, self.commit(member_id, generation, instance) == 0)
+        elif action == "txn":
+            self.txn_commit(member_id, generation, instance)
+        elif action == "stale":
+            self.heartbeat(member_id, generation + 1, instance)
+        elif action == "leave":
+            self.leave((member_id, instance))
+        elif action == "admin":
+            self.leave(("", instance), (member_id, None))
 
     def noise(self) -> None:
         """A member joins another group; its requests are numbered downwards from -1."""

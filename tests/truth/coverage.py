@@ -128,15 +128,9 @@ class Coverage:
         operation = step.operation
         if operation is None:
             self._see_timers(step)
-        for answer in step.answers:
-            if operation is not None and answer.number == operation.number:
-                continue
-            kind, group_id = self._waiting(answer)
-            self.counts[Cell(_state(step.before.get(group_id)), "late answer", kind, str(answer.error_code))] += 1
+        self._see_late_answers(step)
         if isinstance(operation, Load):
-            for view in step.after.values():
-                if view is not None:
-                    self.counts[Cell(AWAY, "Load", "", view.state)] += 1
+            self.counts.update(Cell(AWAY, "Load", "", view.state) for view in step.after.values() if view is not None)
         if operation is None or isinstance(operation, Load | Unload | ops.Stored):
             return
         own = next((answer for answer in step.answers if answer.number == operation.number), None)
@@ -158,6 +152,14 @@ class Coverage:
                 outcome = str(own.left[0][2])
             cell = Cell(_state(view), kind, _who(operation, view), outcome)
         self.counts[cell] += 1
+
+    def _see_late_answers(self, step: Step) -> None:
+        """Answers to requests of before, which waited."""
+        for answer in step.answers:
+            if step.operation is not None and answer.number == step.operation.number:
+                continue
+            kind, group_id = self._waiting(answer)
+            self.counts[Cell(_state(step.before.get(group_id)), "late answer", kind, str(answer.error_code))] += 1
 
     def _see_timers(self, step: Step) -> None:
         """What timers did, each in the state that it found: several of one ms are one step."""

@@ -19,59 +19,81 @@ CALM = ("append", "append", "partial", "read", "read", "rename", "restart", "cra
 WILD = (*CALM, "copytruncate", "truncate")
 
 
-def play(actions: list[str]) -> tuple[list[bytes], list[bytes], Reader, Writer]:
+class Play:
+    """A log that is written, its reader, and what is true of both; an action is a method."""
+
+    def __init__(self, path: Path) -> None:
+        self.writer = Writer(path)
+        self.reader = Reader(path)
+        self.written: list[bytes] = []
+        self.since: list[bytes] = []
+        """Lines since the last truncation."""
+        self._saved = self.reader.tail.saved()
+        self._half = b""
+
+    def _end_line(self) -> None:
+        if self._half:
+            self.writer.file.write(self._half[5:] + b"\n")
+            self.written.append(self._half)
+            self.since.append(self._half)
+            self._half = b""
+
+    def append(self) -> None:
+        self._end_line()
+        lines = self.writer.append(2)
+        self.written += lines
+        self.since += lines
+
+    def partial(self) -> None:
+        if not self._half:
+            self._half = self.writer.line()
+            self.writer.file.write(self._half[:5])
+
+    def read(self) -> None:
+        self.reader.read(1)
+
+    def wait(self) -> None:
+        self.reader.wait()
+
+    def rename(self) -> None:
+        self._end_line()
+        self.writer.rename()
+
+    def save(self) -> None:
+        self._saved = self.reader.tail.saved()
+
+    def restart(self) -> None:
+        self.save()
+        self.crash()
+
+    def crash(self) -> None:
+        self.reader.restart(self._saved)
+
+    def copytruncate(self, *, keep_copy: bool = True) -> None:
+        self._end_line()
+        self.writer.copytruncate(keep_copy=keep_copy)
+        self.since = []
+
+    def truncate(self) -> None:
+        self.copytruncate(keep_copy=False)
+
+    def end(self) -> None:
+        """Finish the last line and drain the reader."""
+        self._end_line()
+        self.reader.wait()
+        self.reader.wait()
+        self.reader.tail.close()
+        self.writer.file.close()
+
+
+def play(actions: list[str]) -> tuple[list[bytes], list[bytes], Reader]:
     """All lines written, those written since the last truncation, and the drained reader."""
-    directory = tempfile.TemporaryDirectory()
-    path = Path(directory.name) / "log"
-    writer = Writer(path)
-    reader = Reader(path)
-    written: list[bytes] = []
-    since: list[bytes] = []
-    saved = reader.tail.saved()
-    half = b""
-
-    def ended() -> None:
-        nonlocal half
-        if half:
-            writer.file.write(half[5:] + b"\n")
-            written.append(half)
-            since.append(half)
-            half = b""
-
-    for action in actions:
-        if action == "append":
-            ended()
-            lines = writer.append(2)
-            written += lines
-            since += lines
-        elif action == "partial" and not half:
-            half = writer.line()
-            writer.file.write(half[:5])
-        elif action == "read":
-            reader.read(1)
-        elif action == "wait":
-            reader.wait()
-        elif action == "rename":
-            ended()
-            writer.rename()
-        elif action == "save":
-            saved = reader.tail.saved()
-        elif action == "restart":
-            saved = reader.tail.saved()
-            reader.restart(saved)
-        elif action == "crash":
-            reader.restart(saved)
-        elif action in ("copytruncate", "truncate"):
-            ended()
-            writer.copytruncate(keep_copy=action == "copytruncate")
-            since = []
-    ended()
-    reader.wait()
-    reader.wait()
-    reader.tail.close()
-    writer.file.close()
-    directory.cleanup()
-    return written, since, reader, writer
+    with tempfile.TemporaryDirectory() as directory:
+        log = Play(Path(directory) / "log")
+        for action in actions:
+            getattr(log, action)()
+        log.end()
+    return log.written, log.since, log.reader
 
 
 def distinct(reader: Reader) -> list[bytes]:
@@ -85,7 +107,7 @@ def distinct(reader: Reader) -> list[bytes]:
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.sampled_from(CALM), max_size=60))
 def test_without_truncation_every_line_once_and_in_order(actions: list[str]) -> None:
-    written, _, reader, _ = play(actions)
+    written, _, reader = play(actions)
     assert distinct(reader) == written
     assert not reader.losses
     if "crash" not in actions:
@@ -100,7 +122,7 @@ def test_without_truncation_every_line_once_and_in_order(actions: list[str]) -> 
 @example(["append", "read", "save", "truncate", "append", "rename", "append", "crash"])
 @given(st.lists(st.sampled_from(WILD), max_size=60))
 def test_with_truncation_the_loss_is_bounded_and_said(actions: list[str]) -> None:
-    written, since, reader, _ = play(actions)
+    written, since, reader = play(actions)
     got = distinct(reader)
     assert set(got) <= set(written)
     assert set(since) <= set(got)

@@ -68,6 +68,13 @@ _REGEXES = ("orders|refunds", "[or].*", "par.*", "nothing.*", ".*")
 _BAD_REGEX = "(orders"
 
 
+def _seats(view: ConsumerView | View | None) -> dict[str, str | None]:
+    """Instance ids of the members of a group, by their ids."""
+    if isinstance(view, View):
+        return {one.member_id: one.group_instance_id for one in view.members}
+    return {} if view is None else {one.member_id: one.instance_id for one in view.members}
+
+
 class ConsumerArtist(ClusterArtist):
     """See `ClusterArtist`."""
 
@@ -111,11 +118,7 @@ class ConsumerArtist(ClusterArtist):
         group_id = rng.choice(self.groups)
         view = look(group_id)
         classic = view if isinstance(view, View) else None
-        seats: dict[str, str | None] = {}
-        if isinstance(view, View):
-            seats = {one.member_id: one.group_instance_id for one in view.members}
-        elif view is not None:
-            seats = {one.member_id: one.instance_id for one in view.members}
+        seats = _seats(view)
         self._had |= {(group_id, seat) for seat in seats.values() if seat is not None}
         if isinstance(view, View):
             at_ms, timers_first = self._of_groups.when(now_ms, view)
@@ -124,13 +127,9 @@ class ConsumerArtist(ClusterArtist):
             at_ms, timers_first = self._instant(now_ms, view)
         if rng.random() < 0.05:
             return Move(at_ms, True, None)
-        # Between the loss of a shard and its load Kafka tells nobody about topics that changed.
-        if loaded and rng.random() < self._unrest:
-            return Move(at_ms, timers_first, self._change_topics())
-        if self._configures and rng.random() < 0.02:
-            return Move(at_ms, timers_first, self._configure(group_id))
-        if self._regexes and rng.random() < 0.12:
-            return Move(at_ms, timers_first, Resolve(self._next()))
+        beside = self._beside_members(group_id, loaded)
+        if beside is not None:
+            return Move(at_ms, timers_first, beside)
         sensible = rng.random() < self._cooperation
         operation: ConsumerOperation
         if self._is_for_classic(classic, view):
@@ -142,6 +141,18 @@ class ConsumerArtist(ClusterArtist):
         if view is not None and view.members and rng.random() < self._mixed:
             operation = self._classics.draw(group_id, view, self._topics, sensible)
         return Move(at_ms, timers_first, operation)
+
+    def _beside_members(self, group_id: str, loaded: bool) -> ConsumerOperation | None:
+        """What nobody of a group asks for: a change of topics or of settings, or an expression that is resolved."""
+        rng = self._rng
+        # Between the loss of a shard and its load Kafka tells nobody about topics that changed.
+        if loaded and rng.random() < self._unrest:
+            return self._change_topics()
+        if self._configures and rng.random() < 0.02:
+            return self._configure(group_id)
+        if self._regexes and rng.random() < 0.12:
+            return Resolve(self._next())
+        return None
 
     def _takes_another_place(self, beat: Beat, seats: dict[str, str | None]) -> bool:
         """Whether a member may come as a static member that is another one: the model refuses that. `seats`: instance

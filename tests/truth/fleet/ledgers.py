@@ -7,6 +7,7 @@ time, to the one that is nearest to it. Instants in ms.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kardia.kafka.states import GroupState
@@ -119,12 +120,29 @@ def unsynced(truth: Truth, one: TrueRebalance) -> set[str]:
     return {life.member_id for life in removed if abs(life.ended_at_ms - one.started_at_ms) <= 1}
 
 
+Wrong = Callable[[str, str], None]
+"""Notes a problem with a rebalance: its kind, and what is wrong."""
+
+
 def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], until_ms: float) -> None:
     def wrong(kind: str, text: str) -> None:
         result.problem(kind, truth.group_id, one.started_at_ms, f"{text}; {row['certainty']}; {one}")
 
     if row["generation_after"] != one.generation_after:
         wrong("generation", f"said {row['generation_after']}")
+    _trigger(result, truth, one, row, wrong)
+    _trigger_member(result, truth, one, row, wrong)
+    _instants(result, truth, one, row, until_ms, wrong)
+    _straggler(result, truth, one, row)
+    for column, true in (("members_before", one.members_before), ("members_after", one.members_after)):
+        said = row[column]
+        if true >= 0 and said is not None:
+            result.count(f"rebalances: {column}")
+            if said != true and row["certainty"] in ("exact", "inferred"):
+                wrong(column.replace("_", " "), f"said {said}, {true}")
+
+
+def _trigger(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], wrong: Wrong) -> None:
     if row["trigger"] == "unknown":
         result.count("rebalances: trigger unknown")
         result.count(f"trigger unknown: {one.trigger}")
@@ -136,15 +154,26 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
             wrong("wrong trigger", f"said {row['trigger']} {row['trigger_member_id']}")
     else:
         result.count("rebalances: trigger right")
+
+
+def _trigger_member(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], wrong: Wrong) -> None:
+    """Who began it, where the trigger is right."""
+    if row["trigger"] != one.trigger:
+        return
     named = row["trigger_member_id"] or ""
-    if row["trigger"] == one.trigger == "sync_timeout" and named in unsynced(truth, one):
-        named = one.member_id  # one timer removes all who are missing, in the order of a hash table
-    if row["trigger"] == one.trigger and not named and one.member_id and row["certainty"] != "exact":
+    if one.trigger == "sync_timeout" and named in unsynced(truth, one):
+        return  # one timer removes all who are missing, in the order of a hash table
+    if not named and one.member_id and row["certainty"] != "exact":
         result.count("trigger members not named")  # records do not show who joined first
-    elif row["trigger"] == one.trigger and named != one.member_id:
+    elif named != one.member_id:
         if row["certainty"] in ("exact", "inferred") or named not in _near(truth, one):
             wrong("wrong trigger member", f"said {named}")
         result.count("trigger members of one instant, said provisionally")
+
+
+def _instants(
+    result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], until_ms: float, wrong: Wrong
+) -> None:
     width_ms = ASKED_MS if truth.starved else INSTANT_MS
     if row["trigger"] != "unknown":
         start_ms = ASKED_MS if one.trigger in LEFT else width_ms
@@ -158,13 +187,6 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
     over_at_ms = completed_at_ms(truth, one)
     if over_at_ms <= until_ms:
         _instant(result, "completion", row["completed_at_ms"], bound_ms, over_at_ms, wrong, width_ms)
-    _straggler(result, truth, one, row)
-    for column, true in (("members_before", one.members_before), ("members_after", one.members_after)):
-        said = row[column]
-        if true >= 0 and said is not None:
-            result.count(f"rebalances: {column}")
-            if said != true and row["certainty"] in ("exact", "inferred"):
-                wrong(column.replace("_", " "), f"said {said}, {true}")
 
 
 def _instant(
@@ -173,7 +195,7 @@ def _instant(
     said: int | None,
     bound_ms: int | None,
     true: int,
-    wrong: Any,
+    wrong: Wrong,
     width_ms: float = INSTANT_MS,
 ) -> None:
     """One instant of a rebalance with its bound. -1 in truth: it did not come so far, and nothing may be said of it."""

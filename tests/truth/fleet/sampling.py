@@ -10,7 +10,7 @@ the answers is the project's own code (`ingest.admin.samples`). Follows `GroupMe
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -117,12 +117,7 @@ class Asker:
         def answered() -> None:
             if self._deferred(partial(answered)):
                 return
-            at_ms = self._here_ms
-            for name in now:
-                answer = answers[name]
-                sample = None if answer is None else self.changes.note(answer, asked_ms + self.asks.apart_ms, at_ms)
-                if sample is not None:
-                    self._tell(sample)
+            self._take([answers[name] for name in now], asked_ms)
             all_told = whole and None not in answers.values()
             if later:
                 self._portion(began_ms, later, whole=all_told, any_listed=any_listed)
@@ -145,6 +140,14 @@ class Asker:
             self._world.after(self._chance.uniform(0.3, 6.0), partial(heard, name))
         if not now:
             self._end_round(began_ms, whole=whole, any_listed=any_listed)
+
+    def _take(self, answers: Iterable[Answer | None], asked_ms: float) -> None:
+        """Tell what has changed by what was answered."""
+        at_ms = self._here_ms
+        for answer in answers:
+            sample = None if answer is None else self.changes.note(answer, asked_ms + self.asks.apart_ms, at_ms)
+            if sample is not None:
+                self._tell(sample)
 
     def _end_round(self, began_ms: float, *, whole: bool, any_listed: bool) -> None:
         if whole:
