@@ -33,6 +33,8 @@ class Told:
     groups: dict[str, Counts] = field(default_factory=dict)
     surprises: list[Surprise] = field(default_factory=list)
     settings: dict[str, int] = field(default_factory=dict)
+    settings_shown: list[str] = field(default_factory=list)
+    """The same with what was shown of each: that it is so much, at least, or at most."""
     left_out: int = 0
     """Groups with epochs."""
 
@@ -82,6 +84,8 @@ def followed(
         return told
     following.finish()
     told.counts, told.settings = following.counts(), following.broker.found()
+    broker = following.broker
+    told.settings_shown = [f"{name}{broker.shown_as(name)}{value}" for name, value in told.settings.items()]
     told.groups = {group_id: one.counts for group_id, one in sorted(following.followers.items())}
     told.surprises = sorted(following.surprises, key=lambda one: (one.at_ms, one.group_id))
     told.left_out = len(following.left_out)
@@ -157,7 +161,7 @@ def sentences(told: Told) -> list[str]:
     how = "recognised" if told.is_recognised else "as named"
     found = [first, f"The release is taken to be Kafka {told.kafka_version} ({how})."]
     if told.settings:
-        shown = ", ".join(f"{name}={value}" for name, value in told.settings.items())
+        shown = ", ".join(told.settings_shown)
         found.append(f"The answers show that the brokers have {shown}.")
     for why, times in counts.unknown.most_common():
         found.append(f"{times:,} answers were of groups that were unknown: {why}.")

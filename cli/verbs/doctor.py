@@ -59,7 +59,7 @@ def doctor(
     from rich.console import Console
 
     from ingest.clients.settings import client_config as read_config
-    from ingest.doctor import Level, answerable, cluster, logs, protocol_migration
+    from ingest.doctor import Level, answerable, cluster, logs, protocol_migration, settings_shown
     from ingest.doctor import broker_logging as broker_logging_file
     from ingest.errors import IngestError, SettingsError
     from ingest.settings import expanded
@@ -86,6 +86,7 @@ def doctor(
         for paths, server in ((requests, False), (servers, True)):
             for path in paths:
                 findings += logs.examine(path, zone, examined.switch_on, server=server, log_pattern=log_pattern)
+        findings += settings_shown.examine(requests, zone, examined.settings, log_pattern)
         findings += protocol_migration.examine(requests, zone, examined.settings, log_pattern)
         if requests or servers or examined.reached:
             read = answerable.read_of(

@@ -2,6 +2,7 @@
 
     logs.examine(path, zone)              one request log or server.log: dialect, APIs, filter, time zone, clock
     cluster.examine(bootstrap, settings)  brokers, __consumer_offsets, the bounds of session timeouts
+    settings_shown.examine(…)             settings of the brokers that their answers show, beside what they say
     protocol_migration.examine(…)         what the move of each classic group to the consumer protocol will meet
     answerable                            which questions that answers, and which step would answer the others
     remedies                              the exact lines to add, as docs/request-logging.md shows them

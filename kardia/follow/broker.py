@@ -24,6 +24,9 @@ PROPERTIES = {
 }
 """Settings that are found -> the broker's names for them."""
 
+EXACTLY = "initial_rebalance_delay_ms"
+"""The one setting of which answers show the value; of the others they show that it is so much at least, or at most."""
+
 ASSUMED = CoordinatorSettings(appends_take_time=True)
 """Kafka's defaults, until answers show otherwise; records are stored when answers show that they are."""
 
@@ -56,6 +59,19 @@ class Broker:
         return {
             name: getattr(self.settings, setting) for setting, name in PROPERTIES.items() if self.shown[setting] > 0
         }
+
+    def shown_as(self, name: str) -> str:
+        """Whether answers have shown that a property is `=` its value in `found`, `<=` or `>=` it: a session timeout
+        that was accepted, or was not, is a bound."""
+        setting = next(one for one, known in PROPERTIES.items() if known == name)
+        if setting == EXACTLY:
+            return "="
+        return "<=" if getattr(self.settings, setting) < getattr(ASSUMED, setting) else ">="
+
+    def fits(self, name: str, value: int) -> bool:
+        """Whether a property may have a value, by what answers have shown."""
+        shown = self.found()[name]
+        return {"=": value == shown, "<=": value <= shown, ">=": value >= shown}[self.shown_as(name)]
 
     def learn(self, settings: CoordinatorSettings) -> None:
         """Answers have shown other values than were assumed."""
