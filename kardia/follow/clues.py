@@ -116,11 +116,14 @@ def clue_of(event: Event, number: int) -> Clue | None:
     return build(event, number, event.group_instance_id or None)
 
 
+_WAITING = frozenset((int(Kind.JOIN), int(Kind.SYNC)))
+_NOT_COORDINATOR = int(ErrorCode.NOT_COORDINATOR)
+
+
 def sent_away(event: Event) -> bool:
     """Whether a coordinator had let a request wait when it gave the group up. Others were refused at the door."""
-    waits = event.kind in (Kind.JOIN, Kind.SYNC)
-    refused = event.error_code == ErrorCode.NOT_COORDINATOR
-    return waits and refused and event.decided_at_ms - event.handled_at_ms > INSTANT_MS
+    refused = event.error_code == _NOT_COORDINATOR
+    return refused and event.kind in _WAITING and event.decided_at_ms - event.handled_at_ms > INSTANT_MS
 
 
 def _join(event: Event, number: int, instance: str | None) -> Clue:

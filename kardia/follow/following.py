@@ -52,6 +52,15 @@ class Held(NamedTuple):
 _PLACE = itemgetter(0, 1, 2)
 
 
+class Renewals(NamedTuple):
+    """Requests answered 0 of one member that renew its session, folded or one."""
+
+    head: Event
+    last_ms: float
+    number: int
+    folded: Stretch | None
+
+
 class Following:
     """The groups of one cluster, of brokers of one release."""
 
@@ -68,13 +77,15 @@ class Following:
         self.ends: list[Happening] = []
         """Who went and why, as the model says, of windows that are over; kept where asked for."""
         self._begins, self._keeps_ends, self._bounded = begins, keeps_ends, bounded
+        self._is_full = False
+        """No room was found for one more group, since the last comparison."""
         self._gone = Counts()
         """Of groups that are followed no longer."""
         self._held: dict[str, list[Held]] = {}
         self._of_brokers: deque[Held] = deque(maxlen=OF_BROKERS_MAX)
         """The last that were for all groups: one whose first request is taken later may have been there before."""
-        self._quiet: deque[Stretch] = deque()
-        """Stretches of renewals that may have something before them yet."""
+        self._quiet: deque[Renewals] = deque()
+        """What may have something before it yet."""
         self._nobody_waits: dict[str, float] = {}
         """Group -> the last instant at which an answer shows that no JoinGroup and no SyncGroup waits."""
         self._synced: dict[str, int] = {}
@@ -95,7 +106,9 @@ class Following:
     def take(self, events: Iterable[Event]) -> None:
         """Take events, in any order; nothing is compared before `advance`."""
         for event in events:
-            if event.kind in FOLLOWED:
+            if event.kind in _RENEWING and event.error_code == 0:
+                self._quiet.append(Renewals(event, event.handled_at_ms, 1, None))
+            elif event.kind in FOLLOWED:
                 self._hold(event)
             elif event.kind == _TICK:
                 self._hear_of_silence(event)
@@ -116,7 +129,11 @@ class Following:
 
     def take_folded(self, stretches: Iterable[Stretch]) -> None:
         """Take requests that were folded: of these only heartbeats are of a member."""
-        self._quiet += [one for one in stretches if one.head.kind == _HEARTBEAT and one.head.group_id]
+        self._quiet += [
+            Renewals(one.head, one.numbers[HANDLED - WIDTH], len(one), one)
+            for one in stretches
+            if one.head.kind == _HEARTBEAT
+        ]
 
     def _hold(self, event: Event) -> None:
         group_id = event.group_id
@@ -186,6 +203,7 @@ class Following:
             nobody_waits_ms = self._nobody_waits.get(group_id, -1.0)
             return max(read_ms - HELD_MS, min(read_ms - WRITTEN_MS, nobody_waits_ms))
 
+        self._is_full = False
         self._hear_folded(lambda broker: read_to.get(broker, -1.0) - WRITTEN_MS)
         self._put_known(known_ms)
         if self._bounded and self.held > HELD_MAX:
@@ -208,20 +226,19 @@ class Following:
 
     def _hear_folded(self, known_ms: Callable[[str], float]) -> None:
         """Renewals that nothing can come before; of a group of which something waits they wait with it."""
-        quiet = self._quiet
-        for _ in range(len(quiet)):
-            stretch = quiet.popleft()
-            head, last_ms = stretch.head, stretch.numbers[HANDLED - WIDTH]
+        waiting, self._quiet = self._quiet, deque()
+        for renewals in waiting:
+            head, last_ms, number, folded = renewals
             if last_ms > known_ms(broker_of(head.source)):
-                quiet.append(stretch)
+                self._quiet.append(renewals)
                 continue
-            follower = self._follower(head.group_id)
+            follower = self._follower(head.group_id) if head.group_id else None
             if follower is None:
                 continue
-            if head.group_id in self._held or not follower.hear(head, last_ms, len(stretch)):
-                for event in stretch.events():
+            if head.group_id in self._held or not follower.hear(head, last_ms, number):
+                for event in (head,) if folded is None else folded.events():
                     self._hold(event)
-            else:
+            elif head.kind == _HEARTBEAT:
                 self._note_calm(head, last_ms)
 
     def finish(self) -> None:
@@ -248,18 +265,19 @@ class Following:
     def _follower(self, group_id: str) -> Follower | None:
         follower = self.followers.get(group_id)
         if follower is None and group_id not in self.left_out:
-            if self._bounded and len(self.followers) >= GROUPS_MAX:
-                self._make_room()
+            if self._bounded and len(self.followers) >= GROUPS_MAX and not self._is_full:
+                self._is_full = not self._make_room()
             if not self._bounded or len(self.followers) < GROUPS_MAX:
                 follower = self.followers[group_id] = Follower(group_id, self.broker, begins=self._begins)
         return follower
 
-    def _make_room(self) -> None:
-        """Follow no longer a group that has nobody, or of which nothing is known."""
+    def _make_room(self) -> bool:
+        """Follow no longer a group that has nobody, or of which nothing is known; whether there is one."""
         for group_id, follower in self.followers.items():
             if not follower.has_members() and group_id not in self._held:
                 self.forget(group_id)
-                return
+                return True
+        return False
 
     def forget(self, group_id: str) -> None:
         """Follow a group no longer; if more of it comes it begins in the middle."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kardia.events import ALL_SHARDS, Event, Kind, broker_of
+from kardia.follow.clues import FOLLOWED
 from kardia.follow.following import Following
 from kardia.follow.releases import recognised
 from kardia.follow.surprises import Counts, Surprise
@@ -17,7 +18,10 @@ from kardia.follow.tolerances import COMPARED_EVERY_MS, COUNTED_EVERY_MS
 from kardia.stretches import END, LOGGED, WIDTH, Stretch
 from kardia.tables import SELF_TEST, SURPRISE_CLASSES, Row
 
-_JOIN, _TICK = int(Kind.JOIN), int(Kind.TICK)
+_JOIN, _TICK, _HEARTBEAT = int(Kind.JOIN), int(Kind.TICK), int(Kind.HEARTBEAT)
+
+_TAKEN = FOLLOWED | {int(kind) for kind in (Kind.TICK, Kind.GAP, Kind.MODERN_HEARTBEAT)}
+"""Kinds of events that say something of a classic group, or of a log."""
 
 
 class SelfTest:
@@ -69,13 +73,15 @@ class SelfTest:
 
     def _take(self, events: Sequence[Event], stretches: Sequence[Stretch]) -> None:
         ends = dict(self._ends)
-        for event in self._fresh(events):
+        for event in self._fresh([one for one in events if one.kind in _TAKEN]):
             ends[event.source] = max(event.end, ends.get(event.source, -1))
             following = self._of(event)
             if following is not None:
                 following.take((event,))
         for stretch in stretches:
             head, numbers = stretch.head, stretch.numbers
+            if head.kind != _HEARTBEAT:
+                continue
             if numbers[END - WIDTH] <= self._ends.get(head.source, -1):
                 continue
             ends[head.source] = max(numbers[END - WIDTH], ends.get(head.source, -1))
