@@ -36,6 +36,10 @@ CANDIDATES: dict[str, str] = {
 }
 """Name -> meaning: the closed list."""
 
+UNSEEN = frozenset({"rebalance begun unseen", "gone unseen", "joined unseen", "heard unseen", "loaded"})
+"""Those by which something happened that the log does not show; the others are about instants, and what was assumed. A
+load is not among them where the log shows that there was one."""
+
 
 class Candidate(NamedTuple):
     """One thing to try."""
@@ -43,6 +47,8 @@ class Candidate(NamedTuple):
     name: str
     member_id: str
     plan: Plan
+    at_wake: bool = False
+    """It is about timers that are taken to have waited for the end of a silence."""
 
 
 @dataclass
@@ -61,6 +67,8 @@ class Evidence:
     """Member -> the connection of its request before."""
     loads: Sequence[tuple[int, int]] = ()
     """When the coordinator may have loaded the group: from, to."""
+    has_loaded: bool = False
+    """That it has is shown; otherwise the log was silent, and no more."""
     refuted_delays: frozenset[int] = frozenset()
     """Values of the initial delay that answers have shown to be untrue."""
     settings_open: bool = True
@@ -77,8 +85,14 @@ class Case(NamedTuple):
     evidence: Evidence
 
 
+def is_guess(one: Candidate, evidence: Evidence) -> bool:
+    """Whether a candidate needs something that the log does not show."""
+    return one.at_wake or (one.name in UNSEEN and not (one.name == "loaded" and evidence.has_loaded))
+
+
 def candidates(case: Case) -> Iterator[Candidate]:
     """What may be behind a contradiction, in the order in which it is tried."""
+    shown, guessed = ((_loaded,), ()) if case.evidence.has_loaded else ((), (_loaded,))
     kinds = (
         _assumption,
         _died,
@@ -86,11 +100,12 @@ def candidates(case: Case) -> Iterator[Candidate]:
         _timer_late,
         _held_less,
         _setting,
+        *shown,
         _phase,
         _handed_out,
         _unseen,
         _heard,
-        _loaded,
+        *guessed,
     )
     return chain.from_iterable(kind(case) for kind in kinds)
 
@@ -143,10 +158,7 @@ def _order(case: Case) -> Iterator[Candidate]:
             moved = last._replace(at_ms=min(last.at_ms, other.at_ms))
             items = (*case.plan.items[:-back], moved, *case.plan.items[-back:-1])
             yield Candidate("order", last.member_id, replace(case.plan, items=items))
-    if case.course.model.next_deadline_at_ms() <= last.at_ms + ORDER_MS or case.found.what == "late":
-        yield Candidate(
-            "order", "", case.plan.acting_before(last.number, lambda model, at: model.advance(at + ORDER_MS))
-        )
+    yield from _timers_first(case, last)
     waits = isinstance(last.operation, ops.Join | ops.Sync)
     for back in range(2, min(len(case.plan.items), 4) + 1):
         other = case.plan.items[-back]
@@ -165,6 +177,26 @@ def _order(case: Case) -> Iterator[Candidate]:
     ]
     for other in near[: 4 if waits else 2]:
         yield Candidate("order", other.member_id, replace(case.plan, items=_moved(case.plan.items, other, by_ms)))
+
+
+def _timers_first(case: Case, last: Clue) -> Iterator[Candidate]:
+    """What is due in the same instant was before: all of it, or one session."""
+    model = case.course.model
+    by_ms, at_wake, plan = last.at_ms + ORDER_MS, model.wakes_at(last.at_ms), case.plan
+    if model.next_deadline_at_ms() <= by_ms or case.found.what == "late":
+        yield Candidate("order", "", plan.acting_before(last.number, _let_pass), at_wake)
+    group = model.group
+    ids = [] if group is None else group.ids
+    for member_id in [one for one in ids if 0 <= model.session_deadline_at_ms(one) <= by_ms][:3]:
+        yield Candidate("order", member_id, plan.acting_before(last.number, _ending(member_id)), at_wake)
+
+
+def _let_pass(model: Model, at_ms: int) -> list[Answer]:
+    return model.advance(at_ms + ORDER_MS)
+
+
+def _ending(member_id: str) -> Act:
+    return lambda model, at_ms: model.end_session(member_id, at_ms)
 
 
 def _moved(items: tuple[Item, ...], clue: Clue, to_ms: int) -> tuple[Item, ...]:
@@ -438,13 +470,35 @@ def _loaded(case: Case) -> Iterator[Candidate]:
     if not case.evidence.loads:
         return
     from_ms, to_ms = case.evidence.loads[-1]
+    seats = case.evidence.seats
     late = []
     for timer in _sessions_ended(case.course):
-        lasts_ms = (
-            case.evidence.seats[timer.key[2]].session_timeout_ms if timer.key[2] in case.evidence.seats else 10_000
-        )
+        lasts_ms = seats[timer.key[2]].session_timeout_ms if timer.key[2] in seats else 10_000
         late.append(case.plan.items[-1].at_ms + 1 - lasts_ms)
+    late += _loads_that_end_it(case)
     for at_ms in dict.fromkeys((*late, to_ms, (from_ms + to_ms) // 2)):
         if at_ms > from_ms:
-            unloaded = case.plan.acting(from_ms + 1, lambda model, at: model.unload(at))
-            yield Candidate("loaded", "", unloaded.acting(at_ms, lambda model, at: model.load(at)))
+            yield Candidate("loaded", "", case.plan.acting(from_ms + 1, give_up).acting(at_ms, load_anew))
+
+
+def give_up(model: Model, at_ms: int) -> list[Answer]:
+    """The coordinator is no longer there, or no longer this one."""
+    return model.unload(at_ms)
+
+
+def load_anew(model: Model, at_ms: int) -> list[Answer]:
+    """A coordinator has the group, as its records say."""
+    return model.load(at_ms)
+
+
+def _loads_that_end_it(case: Case) -> list[int]:
+    """A join phase that ended for nothing that the log shows: at these loads the sessions of those it waited for began
+    that ended then."""
+    clue, group = case.found.clue, case.course.model.group
+    if group is None or case.found.what != "late":
+        return []
+    if not isinstance(clue, Clue) or not isinstance(clue.operation, ops.Join):
+        return []
+    end_ms = min(one.answered_at_ms for one in _burst(case.plan, case.evidence, clue))
+    absent = {one.session_timeout_ms for one in group.members.values() if one.waiting_join is None}
+    return [end_ms - lasts_ms for lasts_ms in sorted(absent, reverse=True)[:2]]

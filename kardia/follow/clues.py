@@ -81,11 +81,11 @@ class Clue(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """Requests of a Stable group that did nothing but renew sessions: of each member when it was heard last. `at_ms`
-    is the last of these instants; no timer was due in between."""
+    """Requests of a Stable group that did nothing but renew sessions: of each member when it was heard last, and
+    when that request arrived. `at_ms` is the last of these instants; no timer was due in between."""
 
     at_ms: int
-    heard: tuple[tuple[str, int], ...]
+    heard: tuple[tuple[str, int, int], ...]
     generation_id: int
 
 

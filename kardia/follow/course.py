@@ -194,7 +194,7 @@ class Course:
 
     def _hear(self, item: Heard) -> Contradiction | None:
         group = self.model.group
-        for member_id, at_ms in item.heard:
+        for member_id, at_ms, _ in item.heard:
             wrong = group is None or group.state is not GroupState.STABLE or member_id not in group.members
             if wrong or (group is not None and group.generation_id != item.generation_id):
                 return Contradiction(item, at_ms, "renewed", None, self.model.state)

@@ -2,7 +2,9 @@
 
 An anchor is an instant at which the group's state is known again: a join phase that ends with the leader's full list,
 or a group that begins. What is between the last one and now is the window; it is gone through again with each candidate
-when an answer contradicts. After a surprise the group is unknown until the next anchor.
+when an answer contradicts. All that stand are kept, and each further clue is put to all of them; one that contradicts
+goes while another stands. At an anchor they become one again, and what they share is said of the window. Where none
+stands it is a surprise, and the group is unknown until the next anchor.
 """
 
 from __future__ import annotations
@@ -11,18 +13,20 @@ from collections import deque
 from dataclasses import dataclass
 
 from kardia.coordinator.classic import operations as ops
-from kardia.coordinator.happenings import Happening
 from kardia.events import Event
 from kardia.follow.anchors import Gathered, seat_of
 from kardia.follow.broker import Broker
-from kardia.follow.candidates import Candidate, Case, Evidence, candidates
+from kardia.follow.candidates import Evidence
 from kardia.follow.clues import Clue, Heard, Lost, Moved
 from kardia.follow.course import Contradiction, Course
+from kardia.follow.ends import End, ends_of
+from kardia.follow.explaining import explained
 from kardia.follow.model import NEVER_MS, Chosen, Model
-from kardia.follow.plan import Plan, replayed
+from kardia.follow.plan import Plan
 from kardia.follow.shown import ITEMS_MAX, Seen, trace_of
+from kardia.follow.standing import Standing, apart
 from kardia.follow.surprises import Counts, Surprise, SurpriseClass
-from kardia.follow.tolerances import CANDIDATES_MAX, LATE_MS, LOOK_MS, ORDER_MS, TRACES_MAX, WINDOW_MAX
+from kardia.follow.tolerances import LATE_MS, LOOK_MS, ORDER_MS, TRACES_MAX, WINDOW_MAX
 from kardia.follow.words import predicted_words, request_word, rule_words, seen_words
 from kardia.kafka.states import GroupState
 
@@ -44,18 +48,19 @@ class Quiet:
 class Follower:
     """One group. Clues come in the order in which they took effect."""
 
-    def __init__(self, group_id: str, broker: Broker, *, begins: bool = True) -> None:
+    def __init__(self, group_id: str, broker: Broker, *, begins: bool = True, tells_ends: bool = True) -> None:
         """`begins`: the log may have all of the group's life; then its first JoinGroup finds no group."""
-        self.group_id, self.broker, self.begins = group_id, broker, begins
+        self.group_id, self.broker, self.begins, self._tells_ends = group_id, broker, begins, tells_ends
         self.counts = Counts()
         self.surprises: list[Surprise] = []
         """Not taken yet."""
-        self.ends: list[Happening] = []
-        """Who went and why, as the model says, up to the last anchor; not taken yet."""
-        self.course: Course | None = None
-        self._base: Course | None = None
-        """The group as it was at the anchor."""
-        self._plan = Plan()
+        self.ends: list[End] = []
+        """Who went and why, up to the last anchor, in all courses that stood there; not taken yet."""
+        self.possible: list[End] = []
+        """The same of what only some of them had: no more than that it may have been."""
+        self._standing: list[Standing] = []
+        """Courses that give all answers since the anchor, the one of the smallest assumption first; empty while the
+        group is unknown."""
         self._chosen = Chosen()
         self._gathered = Gathered()
         self._waiting: deque[Clue | Moved | Lost] = deque()
@@ -67,12 +72,20 @@ class Follower:
         self._surprised = False
         self._signs = ""
         """Why evidence may be missing in this window; empty where nothing shows it."""
+        self._lacking = False
+        """Requests may be missing in this window."""
         self._moved_at_ms = -1
         """When the coordinator gave the group up, while nobody has answered since."""
         self._stuck: Contradiction | None = None
         """Not explained yet: a little more is read before."""
         self._quiet = Quiet()
-        self._heard: dict[str, int] = {}
+        self._heard: dict[str, tuple[Event, float]] = {}
+        """Member -> its request, and when the last one like it took effect."""
+
+    @property
+    def course(self) -> Course | None:
+        """The first of those that stand; None while the group is unknown."""
+        return self._standing[0].course if self._standing else None
 
     # --- taking
 
@@ -95,7 +108,7 @@ class Follower:
         member_id = event.member_id
         if member_id not in self._heard and not self._holds(member_id, event.group_instance_id):
             return False
-        self._heard[member_id] = at_ms
+        self._heard[member_id] = event, last_ms
         quiet.heard_at_ms = max(at_ms, quiet.heard_at_ms)
         quiet.count += count
         return True
@@ -111,9 +124,12 @@ class Follower:
         return bool(self._waiting) or (group is not None and bool(group.members))
 
     def _holds(self, member_id: str, instance_id: str) -> bool:
-        group = self.course.model.group if self.course is not None else None
-        member = None if group is None else group.members.get(member_id)
-        return member is not None and (not instance_id or instance_id == member.group_instance_id)
+        for one in self._standing:
+            group = one.course.model.group
+            member = None if group is None else group.members.get(member_id)
+            if member is None or (instance_id and instance_id != member.group_instance_id):
+                return False
+        return bool(self._standing)
 
     def take(self, item: Clue | Moved | Lost) -> None:
         """Take a clue; it is compared when no other can come before it."""
@@ -140,14 +156,21 @@ class Follower:
         self._signs = self._signs or "the log ends"
         self._go_on(NEVER_MS)
         self._flush()
-        while self.course is not None and self.course.open:
-            last_ms = max(clue.answered_at_ms for clue in self.course.open.values())
-            found = self.course.go_on(max(last_ms + LATE_MS, self.course.model.now_ms))
-            if found is None:
-                break
-            self._explain(found)
+        while self._ends_otherwise():
+            stuck = self._parted()
+            if stuck is not None:
+                self._explain(stuck)
             self._settle()
         self._count_window()
+
+    def _ends_otherwise(self) -> bool:
+        """Let all who wait be answered; whether a course then parts from the log."""
+        for one in self._standing:
+            waits = one.course.open.values()
+            if waits:
+                last_ms = max(clue.answered_at_ms for clue in waits)
+                one.found = one.course.go_on(max(last_ms + LATE_MS, one.course.model.now_ms))
+        return any(one.found is not None for one in self._standing)
 
     # --- one clue
 
@@ -167,34 +190,48 @@ class Follower:
             self.counts.unknown[self._unknown_because] += 1
             self._note(item)
             return
-        course = self.course
-        if course.model.shard.settings is not self.broker.settings:
-            course.model.shard.settings = self.broker.settings
+        for one in self._standing:
+            if one.course.model.shard.settings is not self.broker.settings:
+                one.course.model.shard.settings = self.broker.settings
         if self._moved_at_ms >= 0:
-            self._evidence.loads = ((self._moved_at_ms, item.at_ms),)
+            self._evidence.loads, self._evidence.has_loaded = ((self._moved_at_ms, item.at_ms),), True
             self._moved_at_ms = -1
-        found = course.step(item)
-        self._plan = self._plan.adding(item)
-        if found is not None:
-            self._stuck = found._replace(at_ms=max(found.at_ms, item.at_ms))
+        self._stuck = self._step(item)
+        self._note(item)
+        if self._stuck is not None:
             self._quiet.to_ms = -1
-            self._note(item)
             return
         if self.broker.rules.broken:
-            self.broker.rules.keeps((course.model.rests_on(item.member_id), f"error: {item.error_code}"))
-        self._note(item)
+            rests_on = self._standing[0].course.model.rests_on(item.member_id)
+            self.broker.rules.keeps((rests_on, f"error: {item.error_code}"))
         self._settle()
+
+    def _step(self, item: Clue | Moved | Lost) -> Contradiction | None:
+        """Put an item to all courses that stand; where the first of them parted from the log, if all have."""
+        for one in self._standing:
+            one.step(item)
+        return self._parted()
+
+    def _parted(self) -> Contradiction | None:
+        """Let go what has parted from the log while something stands; where the first has, if nothing does."""
+        stand = [one for one in self._standing if one.found is None]
+        if stand or not self._standing:
+            self._standing = stand
+            return None
+        latest_ms = max(one.found.at_ms for one in self._standing if one.found is not None)
+        first = self._standing[0].found
+        return None if first is None else first._replace(at_ms=latest_ms)
 
     def _pass_over(self, item: Lost) -> None:
         """A part of the log is lost: a group in which nothing was under way is taken to have gone on."""
-        self._signs = self._signs or item.why
-        course = self.course
-        if course is None or not course.is_calm() or self._stuck is not None:
+        self._signs, self._lacking = self._signs or item.why, True
+        calm = [one for one in self._standing if one.course.is_calm()]
+        if not calm or self._stuck is not None:
             self._lose(item.why)
             return
+        self._standing = calm
         self.broker.was_silent(item.from_ms, item.at_ms)
-        found = course.step(item)
-        self._plan = self._plan.adding(item)
+        found = self._step(item)
         self._settle()
         if found is not None:
             self._lose(item.why)
@@ -203,19 +240,15 @@ class Follower:
         """The coordinator has given the group up; whoever loads it finds its last record."""
         self._signs = self._signs or item.why
         self._gathered.forget_generation()
-        course = self.course
-        if course is None:
+        if not self._standing:
             return
-        if not course.model.knows_record:
+        if not all(one.course.model.knows_record for one in self._standing):
             self._lose(item.why)
             return
-        if course.model.shard.loaded:
+        if self._standing[0].course.model.shard.loaded:
             self._moved_at_ms = item.from_ms
-        found = course.step(item)
-        self._plan = self._plan.adding(item)
+        self._stuck = self._step(item)
         self._quiet.to_ms = -1
-        if found is not None:
-            self._stuck = found._replace(at_ms=max(found.at_ms, item.at_ms))
 
     def _note(self, clue: Clue) -> None:
         evidence = self._evidence
@@ -230,47 +263,65 @@ class Follower:
 
     def _settle(self) -> None:
         """After a clue: whether this is an anchor, and until when nothing but renewals can come."""
-        course, quiet = self.course, self._quiet
+        quiet = self._quiet
         quiet.to_ms = -1
-        if course is None:
+        if not self._standing:
             return
-        group = course.model.group
-        if course.listed:
-            course.listed = False
+        if self._is_listed():
+            group = self._standing[0].course.model.group
             if group is not None and group.from_empty:
                 self.broker.shown["initial_rebalance_delay_ms"] += 1
             self._count_window()
-            self._rest_on(course)
-        elif len(self._plan.items) > WINDOW_MAX:
-            self._rest_on(course)
-        if course.is_calm() and group is not None:
-            quiet.to_ms = course.model.next_deadline_at_ms()
-            quiet.generation_id = group.generation_id
+            self._rest(at_anchor=True)
+        elif len(self._standing[0].plan.items) > WINDOW_MAX:
+            self._rest(at_anchor=False)
+        groups = [one.course.model.group for one in self._standing if one.course.is_calm()]
+        generations = {one.generation_id for one in groups if one is not None}
+        if len(groups) == len(self._standing) and len(generations) == 1:
+            quiet.to_ms = min(one.course.model.next_deadline_at_ms() for one in self._standing)
+            quiet.generation_id = generations.pop()
+
+    def _is_listed(self) -> bool:
+        """Whether a join phase has ended with the leader's list, and did in all that stand."""
+        courses = [one.course for one in self._standing]
+        if not any(one.listed for one in courses):
+            return False
+        return all(one.listed or not any(clue.members for clue in one.open.values()) for one in courses)
 
     def _flush(self) -> None:
         """Put to the model what was only looked at."""
         if not self._heard or self.course is None:
             return
         quiet = self._quiet
-        item = Heard(quiet.heard_at_ms, tuple(self._heard.items()), quiet.generation_id)
+        heard = tuple(
+            (member_id, int(last_ms), int(last_ms + (one.arrived_at_ms - one.handled_at_ms)))
+            for member_id, (one, last_ms) in self._heard.items()
+        )
+        item = Heard(quiet.heard_at_ms, heard, quiet.generation_id)
         self.counts.answers += quiet.count
         self._heard, quiet.count = {}, 0
-        found = self.course.step(item)
-        self._plan = self._plan.adding(item)
+        for one in self._standing:
+            one.step(item)
+        found = self._standing[0].found
         if found is not None:
             raise AssertionError(f"group {self.group_id!r}: {found}; a request was taken for one that only renews")
         self._settle()
 
     # --- anchors
 
-    def _rest_on(self, course: Course) -> None:
-        """The window begins here."""
-        self.ends += course.model.ends
-        course.model.ends.clear()
-        self._base, self._plan = course.copy(), Plan()
+    def _rest(self, *, at_anchor: bool) -> None:
+        """The window begins here: say what all courses share of the one that is over."""
+        if self._tells_ends:
+            ends, replays = ends_of(self._standing, self.broker)
+            self.ends += ends.sure
+            self.possible += ends.possible
+            self.counts.replays += replays
+        self._standing = apart(self._standing, at_anchor=at_anchor)
+        for one in self._standing:
+            one.rest()
         self._evidence.assumed = False
-        self._evidence.loads = ()
-        self.anchored_at_ms = course.model.now_ms
+        self._evidence.loads, self._evidence.has_loaded = (), False
+        self.anchored_at_ms = self._standing[0].course.model.now_ms
 
     def _model(self, at_ms: int) -> Model:
         broker = self.broker
@@ -292,8 +343,9 @@ class Follower:
     def _begin(self, model: Model) -> None:
         self._count_window()
         self._gathered.clear()
-        self.course = Course(model)
-        self._rest_on(self.course)
+        course = Course(model)
+        self._standing = [Standing(course, course, Plan())]
+        self._rest(at_anchor=True)
 
     def _begins_with(self, item: Clue | Moved) -> bool:
         """Whether a group that nothing is known of begins with a clue: with no group, its answer would be the same."""
@@ -310,7 +362,7 @@ class Follower:
 
     def _forget(self, because: str) -> None:
         course = self.course
-        self.course = None
+        self._standing = []
         self._unknown_because = because
         self._quiet.to_ms = -1
         self._gathered.clear()
@@ -324,63 +376,38 @@ class Follower:
         """A window is over."""
         self.counts.windows += 1
         self.counts.unexplained += self._surprised
-        self._surprised, self._signs = False, ""
+        self._surprised, self._signs, self._lacking = False, "", False
 
     # --- contradictions
 
     def _explain(self, found: Contradiction) -> None:
-        """Try the candidates; then candidates upon those that came as far as this contradiction."""
-        base, course = self._base, self.course
-        assert base is not None  # noqa: S101  whoever has a course has a base
-        assert course is not None  # noqa: S101
-        evidence = self._evidence
-        evidence.following = tuple(one for one in self._waiting if isinstance(one, Clue))
-        at_ms = self._plan.items[-1].at_ms if self._plan.items else found.at_ms
+        """Try the candidates upon all courses that stood until now; they have all parted from the log."""
+        evidence, last = self._evidence, self._standing
+        at_ms = max((one.plan.items[-1].at_ms for one in last if one.plan.items), default=found.at_ms)
         silent = self.broker.silent(self.anchored_at_ms, at_ms)
         if silent and not evidence.loads:
             evidence.loads = silent[-2:]
         evidence.stood_ms = self.broker.stood_ms(at_ms - 5 * LATE_MS, at_ms + LATE_MS)
         evidence.refuted_delays = self.broker.refuted_values("initial_rebalance_delay_ms")
         evidence.settings_open = not self.broker.is_settled("initial_rebalance_delay_ms")
-        tried: list[str] = []
-        to_try: deque[tuple[Plan, Course, Contradiction]] = deque([(self._plan, course, found)])
-        while to_try:
-            plan, there, contradiction = to_try.popleft()
-            for one in candidates(Case(plan, there, contradiction, evidence)):
-                if len(tried) >= CANDIDATES_MAX:
-                    break
-                tried.append(one.name)
-                self.counts.replays += 1
-                after, again, place = replayed(base, one.plan)
-                if again is None:
-                    self._adopt(one, after)
-                    return
-                if place >= len(one.plan.items) - 1 and again != contradiction:
-                    to_try.append((one.plan, after, again))
-        self._surprise(found, tuple(tried))
-
-    def _adopt(self, one: Candidate, course: Course) -> None:
-        taken = len(one.plan.items) - len(self._plan.items)
-        if taken > 0:
-            numbers = {item.number for item in one.plan.items[-taken - 4 :] if isinstance(item, Clue)}
-            before = len(self._waiting)
-            self._waiting = deque(
-                item for item in self._waiting if not isinstance(item, Clue) or item.number not in numbers
-            )
-            self.counts.answers += before - len(self._waiting)
-        self.course, self._plan = course, one.plan
-        self.counts.explained[one.name] += 1
-        if one.plan.settings is not None:
-            self.broker.learn(one.plan.settings)
+        tries = explained(last, evidence, self._waiting, lacking=self._lacking)
+        self.counts.replays += len(tries.tried)
+        if not tries.standing:
+            self._surprise(found, tuple(tries.tried))
+            return
+        self._standing = tries.standing
+        self.counts.explained[tries.names[0]] += 1
+        settings = tries.standing[0].plan.settings
+        if settings is not None:
+            self.broker.learn(settings)
 
     def _surprise(self, found: Contradiction, tried: tuple[str, ...]) -> None:
         clue = found.clue
         if isinstance(clue, Heard):
             raise AssertionError(f"group {self.group_id!r}: {found}; a request was taken for one that only renews")
         surprise_class, because = self._classed(found, clue)
-        course = self.course
-        if course is not None:
-            course.open.pop(clue.number, None)
+        first = self._standing[0]
+        first.course.open.pop(clue.number, None)
         self.surprises.append(
             Surprise(
                 self.group_id,
@@ -400,28 +427,26 @@ class Follower:
         self.counts.surprising[surprise_class] += 1
         self._surprised = True
         self._forget("after a surprise")
-        last = self._plan.items[-1] if self._plan.items else None
+        last = first.plan.items[-1] if first.plan.items else None
         if isinstance(last, Clue) and last.number != clue.number:
             self._again(last)
 
     def _again(self, item: Clue) -> None:
         """What came when the surprise was seen is looked at once more, where the group is known again by then."""
         self._look_for_anchor(item)
-        if self.course is not None and self.course.step(item) is None:
-            self._plan = self._plan.adding(item)
+        if self._standing and self._standing[0].step(item) is None:
             return
-        self.course = None
+        self._standing = []
         self._gathered.take(item)
         self.counts.unknown["after a surprise"] += 1
 
     def _shown(self, found: Contradiction, clue: Clue) -> str:
         """As a trace, where the window is short enough and not so many have been shown."""
-        base = self._base
-        if base is None or len(self._plan.items) > ITEMS_MAX or self.broker.traces >= TRACES_MAX:
+        base, items = self._standing[0].base, self._standing[0].plan.items
+        if len(items) > ITEMS_MAX or self.broker.traces >= TRACES_MAX:
             return ""
         self.broker.traces += 1
         settings, at_ms = base.model.shard.settings, base.model.now_ms
-        items = self._plan.items
         version = self.broker.kafka_version
         return trace_of(Seen(version, settings, base.model.group, at_ms, items, found, clue))
 

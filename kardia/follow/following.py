@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
-from kardia.coordinator.happenings import Happening
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.follow.broker import Broker
 from kardia.follow.clues import FOLLOWED, MOVED, Lost, Moved, clue_of, sent_away
+from kardia.follow.ends import End
 from kardia.follow.follower import Follower
 from kardia.follow.surprises import Counts, Surprise, SurpriseClass
 from kardia.follow.tolerances import GROUPS_MAX, HELD_MAX, HELD_MS, ORDER_MS, SURPRISES_MAX, WRITTEN_MS
@@ -74,8 +74,10 @@ class Following:
         self.surprises: list[Surprise] = []
         self.left_out: set[str] = set()
         """Groups with epochs, or that had them once: they answer classic requests by other rules."""
-        self.ends: list[Happening] = []
-        """Who went and why, as the model says, of windows that are over; kept where asked for."""
+        self.ends: list[End] = []
+        """Who went and why, of windows that are over; kept where asked for."""
+        self.possible: list[End] = []
+        """Who may have gone: the log would be the same if not."""
         self._begins, self._keeps_ends, self._bounded = begins, keeps_ends, bounded
         self._is_full = False
         """No room was found for one more group, since the last comparison."""
@@ -268,7 +270,8 @@ class Following:
             if self._bounded and len(self.followers) >= GROUPS_MAX and not self._is_full:
                 self._is_full = not self._make_room()
             if not self._bounded or len(self.followers) < GROUPS_MAX:
-                follower = self.followers[group_id] = Follower(group_id, self.broker, begins=self._begins)
+                follower = Follower(group_id, self.broker, begins=self._begins, tells_ends=self._keeps_ends)
+                self.followers[group_id] = follower
         return follower
 
     def _make_room(self) -> bool:
@@ -350,4 +353,5 @@ class Following:
         self.surprises += follower.surprises
         if self._keeps_ends:
             self.ends += follower.ends
-        follower.surprises, follower.ends = [], []
+            self.possible += follower.possible
+        follower.surprises, follower.ends, follower.possible = [], [], []

@@ -24,10 +24,14 @@ from kardia.coordinator.classic.shard import Shard, join_key, session_key, sync_
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.timers import Key, Timer
+from kardia.follow.tolerances import ORDER_MS
 from kardia.kafka.states import ErrorCode, GroupState
 
 NEVER_MS = 1 << 62
 """Later than everything."""
+
+WOKEN_MS = 2
+"""So soon after its log goes on a broker that stood still gets to its timers."""
 
 
 ENDS = frozenset({"session_expired", "join_timeout", "rebalance_timeout", "sync_timeout", "left", "removed_by_admin"})
@@ -180,7 +184,12 @@ class Model:
         place = bisect_right(self.silences, (at_ms, 1 << 62)) - 1
         if place < 0 or at_ms >= self.silences[place][1]:
             return -1
-        return int(self.silences[place][1]) + 2
+        return int(self.silences[place][1]) + WOKEN_MS
+
+    def wakes_at(self, at_ms: int) -> bool:
+        """Whether a broker that may have stood still gets to its timers about then."""
+        last = bisect_right(self.silences, (at_ms + 1, 1 << 62)) - 1
+        return last >= 0 and 0 <= at_ms + 1 - int(self.silences[last][1]) <= WOKEN_MS + ORDER_MS + 1
 
     def _fire(self, timer: Timer) -> None:
         shard = self.shard
@@ -229,6 +238,14 @@ class Model:
             now_ms, shard.now_ms = shard.now_ms, at_ms
             shard.arm_session(group, member)
             shard.now_ms = now_ms
+
+    def end_session(self, member_id: str, at_ms: int) -> list[Answer]:
+        """The session of a member, or an id that was handed out, ends now."""
+        key = session_key(self.group_id, member_id)
+        self.shard.now_ms = max(at_ms, self.shard.now_ms)
+        self.shard.timers.cancel(key)
+        self._fire(Timer(self.now_ms, 0, key, 0))
+        return self._taken()
 
     def pass_over(self, at_ms: int) -> None:
         """A part of the log is lost, up to an instant: whoever is a member may have been heard in it."""
@@ -370,6 +387,10 @@ class Model:
     def join_deadline_at_ms(self) -> int:
         """When the join phase ends by its timer; -1 when none is armed."""
         return self.shard.timers.deadline(join_key(self.group_id))
+
+    def sync_deadline_at_ms(self) -> int:
+        """When members that have not synced are removed; -1 when no timer is armed."""
+        return self.shard.timers.deadline(sync_key(self.group_id))
 
     def session_deadline_at_ms(self, member_id: str) -> int:
         """When the session of a member, or a pending id, ends; -1 when no timer is armed."""

@@ -115,7 +115,7 @@ class _Writer:
             if isinstance(item, Clue):
                 yield from self._asked(item)
             elif isinstance(item, Heard):
-                for member_id, at_ms in sorted(item.heard, key=lambda one: one[1]):
+                for member_id, at_ms, _ in sorted(item.heard, key=lambda one: one[1]):
                     yield from self._heartbeats(member_id, at_ms)
 
     def _heartbeats(self, member_id: str, to_ms: int) -> Iterator[Act]:

@@ -48,6 +48,15 @@ SURPRISES_MAX = 50
 CANDIDATES_MAX = 16
 """Replays that one contradiction may cost."""
 
+STANDING_MAX = 5
+"""Courses that are kept side by side; each costs as much as one."""
+
+SPAN_REPLAYS_MAX = 2
+"""Replays by which the last possible instant of one end is found; fewer leave it wider, never narrower."""
+
+LOAD_REPLAYS_MAX = 6
+"""The same for the first one, where a load stands at more than one instant."""
+
 WINDOW_MAX = 2_000
 """Clues since an anchor that are kept. The oldest half goes, and what began there is no longer put in question."""
 

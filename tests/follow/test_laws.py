@@ -28,7 +28,8 @@ def followed(version: str, events: Sequence[Event], cuts: Sequence[int] = ()) ->
         if step:
             following.advance(step[-1].handled_at_ms - 1)
     following.finish()
-    return following.counts(), following.surprises, following.ends
+    ends = sorted(following.ends, key=lambda one: (one.group_id, one.at_ms, one.member_id))
+    return following.counts(), following.surprises, (ends, sorted(following.possible))
 
 
 @settings(deadline=None)
@@ -38,6 +39,18 @@ def test_traffic_of_the_model_is_predicted_whole(seed: int, version: str) -> Non
     counts, surprises, _ = followed(version, traffic.events)
     assert surprises == []
     assert counts.predicted == counts.answers == len(traffic.events)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from(VERSIONS))
+def test_what_is_said_of_who_went_is_true(seed: int, version: str) -> None:
+    traffic = Traffic(version, seed)
+    went = {(one.member_id, one.kind): one.at_ms for one in traffic.coordinator.take_happenings()}
+    _, _, (ends, possible) = followed(version, traffic.events)
+    assert possible == []
+    for end in ends:
+        assert end.from_ms <= went[end.member_id, end.kind] <= end.to_ms
+        assert end.from_ms <= end.at_ms <= end.to_ms
 
 
 @settings(deadline=None)
@@ -72,6 +85,6 @@ def test_a_window_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     following = Following("3.9.2")
     following.take(events)
     following.advance(float("inf"))
-    assert len(following.followers["g04"]._plan.items) <= 21
+    assert len(following.followers["g04"]._standing[0].plan.items) <= 21
     following.finish()
     assert following.counts().predicted == following.counts().answers
