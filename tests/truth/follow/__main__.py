@@ -1,7 +1,8 @@
 """`python -m tests.truth.follow [--stories] [--fleet] [--groups N] [--seeds A B ...] [--version V ...] [--json]`.
 
 What the follower (`kardia/follow`) makes of all recorded stories, healthy and disturbed apart, and of the simulated
-fleet's scenarios: answers predicted, windows explained, surprises by class, session evictions found and invented, CPU.
+fleet's scenarios: answers predicted, windows explained, surprises by class, session evictions (hit; within the instants
+that are said; near, which is not within; invented; said as possible only; how wide what is said of them is), and CPU.
 Without --stories and --fleet both. `--cpu` holds the CPU of the follower beside that of the observer, given the same
 requests. The same arguments give the same counts.
 """
@@ -59,8 +60,9 @@ def main() -> int:
         sys.stdout.write("".join(f"{one.name}: {surprise}\n" for one in found for surprise in one.surprises))
     for row in cpu:
         sys.stdout.write(
-            f"{row['name']}: {row['requests']:,} requests, follower {row['follower_us']} µs a request, observer "
-            f"{row['observer_us']} µs; quiet path of the follower {row['quiet_us']} µs a request\n"
+            f"{row['name']}: {row['requests']:,} requests, follower {row['follower_us']} µs a request, with who went "
+            f"{row['with_ends_us']} µs, observer {row['observer_us']} µs; quiet path of the follower "
+            f"{row['quiet_us']} µs\n"
         )
     return 0
 
@@ -98,7 +100,8 @@ def of_fleet(
 def table(found: Sequence[Measured]) -> str:
     """As a table of Markdown."""
     head = ("", "answers", "predicted", "windows explained", *(one.replace("_", " ") for one in CLASSES))
-    head += ("evictions hit, near, of", "invented", "replays", "µs a request")
+    head += ("evictions hit, within, near, of", "invented", "possible, was not", "width ms, half, 90 %")
+    head += ("replays", "µs a request")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for one in found:
         counts = one.counts
@@ -108,8 +111,10 @@ def table(found: Sequence[Measured]) -> str:
             f"{100 * one.answers_share:.2f} %",
             f"{100 * one.windows_share:.2f} % of {counts.windows:,}",
             *(str(counts.surprising[name]) for name in CLASSES),
-            f"{one.hit}, {one.near}, {one.evictions}",
+            f"{one.hit}, {one.within}, {one.near}, {one.evictions}",
             str(one.invented),
+            f"{one.maybe}, {one.maybe_not}",
+            f"{one.width_ms(0.5):,}, {one.width_ms(0.9):,}",
             str(counts.replays),
             f"{1e6 * one.cpu_s / max(counts.answers, 1):.1f}",
         ]

@@ -34,9 +34,9 @@ def _row(name: str, given: Sequence[tuple[str, Sequence[Event]]]) -> dict[str, A
     ]
     requests = sum(one.kind in FOLLOWED for _, events in kept for one in events)
 
-    def follow() -> None:
+    def follow(*, keeps_ends: bool = False) -> None:
         for version, events in kept:
-            following = Following(version)
+            following = Following(version, keeps_ends=keeps_ends)
             following.take(events)
             following.finish()
 
@@ -55,6 +55,7 @@ def _row(name: str, given: Sequence[tuple[str, Sequence[Event]]]) -> dict[str, A
         "name": name,
         "requests": requests,
         "follower_us": round(1e6 * _best(follow) / requests, 1),
+        "with_ends_us": round(1e6 * _best(lambda: follow(keeps_ends=True)) / requests, 1),
         "observer_us": round(1e6 * _best(observe) / requests, 1),
         "quiet_us": round(1e6 * _quiet_s(), 2),
     }

@@ -41,7 +41,10 @@ WELL_EVIDENCED = (
 """Scenarios whose requests are all logged, of brokers that are up: the ones that the stop rule is about."""
 
 NEAR_MS = 10
-"""An eviction is hit where its instant is so near."""
+"""An eviction is hit where its instant is so near, and between those that are said."""
+
+STAMP_MS = 1
+"""Instants that are said and those that are known are cut to 1 ms each."""
 
 
 @dataclass
@@ -57,9 +60,17 @@ class Measured:
     cpu_s: float = 0.0
     evictions: int = 0
     hit: int = 0
+    within: int = 0
+    """Found between the instants that are said, not as near as a hit."""
     near: int = 0
-    """Found, at another instant."""
+    """Found, and it was not between the instants that are said."""
     invented: int = 0
+    maybe: int = 0
+    """Said as possible only."""
+    maybe_not: int = 0
+    """Said as possible, and was not."""
+    widths_ms: list[int] = field(default_factory=list)
+    """Between the first and the last instant of each that was found."""
 
     def add(self, other: Measured) -> None:
         """Add another run."""
@@ -68,8 +79,12 @@ class Measured:
         self.cpu_s += other.cpu_s
         self.evictions += other.evictions
         self.hit += other.hit
+        self.within += other.within
         self.near += other.near
         self.invented += other.invented
+        self.maybe += other.maybe
+        self.maybe_not += other.maybe_not
+        self.widths_ms += other.widths_ms
 
     @property
     def answers_share(self) -> float:
@@ -83,6 +98,11 @@ class Measured:
         """Share of windows without a surprise."""
         counts = self.counts
         return 1 - counts.unexplained / counts.windows if counts.windows else 1.0
+
+    def width_ms(self, share: float) -> int:
+        """So wide at most is what is said of this share of the evictions that were found."""
+        widths = sorted(self.widths_ms)
+        return widths[min(int(share * len(widths)), len(widths) - 1)] if widths else 0
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for other programs."""
@@ -100,8 +120,13 @@ class Measured:
             "replays": counts.replays,
             "evictions": self.evictions,
             "hit": self.hit,
+            "within": self.within,
             "near": self.near,
             "invented": self.invented,
+            "possible": self.maybe,
+            "possible_and_was_not": self.maybe_not,
+            "width_ms_p50": self.width_ms(0.5),
+            "width_ms_p90": self.width_ms(0.9),
             "us_per_answer": round(1e6 * self.cpu_s / max(counts.answers, 1), 1),
             "settings": self.settings,
         }
@@ -129,7 +154,7 @@ def of_story(name: str) -> Measured:
     said = {
         one["member_id"]: (one["group"], float(one["t"]))
         for one in story.expect.get("evictions", ())
-        if str(one.get("why", "")).startswith("session") and one["group"] in following.followers
+        if "session" in str(one.get("why", "")) and one["group"] in following.followers
     }
     _judge(measured, following, said)
     return measured
@@ -185,7 +210,8 @@ def events_of(run: Run) -> list[Event]:
 def _judge(measured: Measured, following: Following, known: dict[str, tuple[str, float]]) -> None:
     """Hold session evictions against what is known of them, up to the last anchor of each group. After it whoever is
     silent may wait in a JoinGroup that has no line yet."""
-    found = {one.member_id: one.at_ms for one in following.ends if one.kind == "session_expired"}
+    found = {one.member_id: one for one in following.ends if one.kind == "session_expired"}
+    possible = {one.member_id for one in following.possible if one.kind == "session_expired"}
     said = {
         member_id: at_ms
         for member_id, (group_id, at_ms) in known.items()
@@ -193,10 +219,18 @@ def _judge(measured: Measured, following: Following, known: dict[str, tuple[str,
     }
     measured.evictions = len(said)
     for member_id, at_ms in said.items():
-        if member_id in found:
-            measured.hit += abs(found[member_id] - at_ms) <= NEAR_MS
-            measured.near += abs(found[member_id] - at_ms) > NEAR_MS
+        end = found.get(member_id)
+        if end is None:
+            measured.maybe += member_id in possible
+            continue
+        measured.widths_ms.append(end.to_ms - end.from_ms)
+        is_between = end.from_ms - STAMP_MS <= at_ms <= end.to_ms + STAMP_MS
+        is_hit = is_between and abs(end.at_ms - at_ms) <= NEAR_MS
+        measured.hit += is_hit
+        measured.within += is_between and not is_hit
+        measured.near += not is_between
     measured.invented = len(set(found) - set(known))
+    measured.maybe_not = len(possible - set(known))
 
 
 def total(name: str, kind: str, parts: Sequence[Measured]) -> Measured:
