@@ -52,13 +52,9 @@ class Held(NamedTuple):
 _PLACE = itemgetter(0, 1, 2)
 
 
-class Renewals(NamedTuple):
-    """Requests answered 0 of one member that renew its session, folded or one."""
-
-    head: Event
-    last_ms: float
-    number: int
-    folded: Stretch | None
+Renewals = tuple[Event, float, int, Stretch | None]
+"""Requests answered 0 of one member that renew its session: the head, when the last was handled, how many, and the
+stretch where they are folded."""
 
 
 class Following:
@@ -109,7 +105,7 @@ class Following:
         """Take events, in any order; nothing is compared before `advance`."""
         for event in events:
             if event.kind in _RENEWING and event.error_code == 0:
-                self._quiet.append(Renewals(event, event.handled_at_ms, 1, None))
+                self._quiet.append((event, event.handled_at_ms, 1, None))
             elif event.kind in FOLLOWED:
                 self._hold(event)
             elif event.kind == _TICK:
@@ -132,7 +128,7 @@ class Following:
     def take_folded(self, stretches: Iterable[Stretch]) -> None:
         """Take requests that were folded: of these only heartbeats are of a member."""
         self._quiet += [
-            Renewals(one.head, one.numbers[HANDLED - WIDTH], len(one), one)
+            (one.head, one.numbers[HANDLED - WIDTH], len(one.numbers) // WIDTH, one)
             for one in stretches
             if one.head.kind == _HEARTBEAT
         ]
@@ -229,12 +225,18 @@ class Following:
     def _hear_folded(self, known_ms: Callable[[str], float]) -> None:
         """Renewals that nothing can come before; of a group of which something waits they wait with it."""
         waiting, self._quiet = self._quiet, deque()
+        known: dict[str, float] = {}
         for renewals in waiting:
             head, last_ms, number, folded = renewals
-            if last_ms > known_ms(broker_of(head.source)):
+            if head.source not in known:
+                known[head.source] = known_ms(broker_of(head.source))
+            if last_ms > known[head.source]:
                 self._quiet.append(renewals)
                 continue
-            follower = self._follower(head.group_id) if head.group_id else None
+            follower = self.followers.get(head.group_id)
+            if follower is None and (self._is_full or not head.group_id):
+                continue
+            follower = follower or self._follower(head.group_id)
             if follower is None:
                 continue
             if head.group_id in self._held or not follower.hear(head, last_ms, number):

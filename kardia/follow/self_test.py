@@ -78,19 +78,28 @@ class SelfTest:
             following = self._of(event)
             if following is not None:
                 following.take((event,))
+        by_source: dict[str, list[Stretch]] = {}
         for stretch in stretches:
-            head, numbers = stretch.head, stretch.numbers
-            if head.kind != _HEARTBEAT:
-                continue
-            if numbers[END - WIDTH] <= self._ends.get(head.source, -1):
-                continue
-            ends[head.source] = max(numbers[END - WIDTH], ends.get(head.source, -1))
-            following = self._of(head)
-            if following is not None:
-                broker = broker_of(head.source)
-                self._read_to[broker] = max(numbers[LOGGED - WIDTH], self._read_to.get(broker, -1.0))
-                following.take_folded((stretch,))
+            if stretch.head.kind == _HEARTBEAT and stretch.numbers[END - WIDTH] > self._ends.get(
+                stretch.head.source, -1
+            ):
+                by_source.setdefault(stretch.head.source, []).append(stretch)
+        for source, some in by_source.items():
+            ends[source] = max(ends.get(source, -1), *(one.numbers[END - WIDTH] for one in some))
+            self._take_folded(broker_of(source), some)
         self._ends = ends
+
+    def _take_folded(self, broker: str, stretches: list[Stretch]) -> None:
+        following = self._of(stretches[0].head)
+        if following is None:
+            return
+        last_ms = max(one.numbers[LOGGED - WIDTH] for one in stretches)
+        self._read_to[broker] = max(last_ms, self._read_to.get(broker, -1.0))
+        release = self._releases[broker]
+        for one in stretches:
+            if self._followed_by.get(one.head.group_id) != release:
+                self._of(one.head)
+        following.take_folded(stretches)
 
     def _fresh(self, events: Iterable[Event]) -> Iterator[Event]:
         """Without what was taken before: a collector that was killed sends it again. Of a tick its stamp is taken."""
