@@ -257,8 +257,8 @@ ALERTS = (
     ),
     Alert(
         "KardiaBrokerNotAsRelease",
-        'max by (cluster) (increase(kardia_self_test_answers_total{outcome="broker_not_as_release"}[1h])) > 0',
-        "warning",
+        'max by (cluster) (increase(kardia_self_test_answers_total{outcome="broker_not_as_release"}[1h])) >= 3',
+        "info",
         "A broker answers otherwise than its release.",
         "In the last hour brokers of {{ $labels.cluster }} answered the same request otherwise than the model of their "
         "release, again and again. kardia surprises says which, with a trace that shows it.",

@@ -338,9 +338,9 @@ def test_a_rolling_restart_is_no_storm_for_anybody(
 
 
 def answered(surprise_class: str) -> Iterator[Batch]:
-    """A minute of answers that are as predicted, with one in its middle that is a surprise."""
+    """A minute of answers that are as predicted, with three in its middle that are surprises."""
     for second in range(60):
-        of_class: dict[str, Any] = {surprise_class: int(second == 30)}
+        of_class: dict[str, Any] = {surprise_class: int(second in (30, 31, 33))}
         counts: dict[str, Any] = {"answers": 100, "predicted": 100 - of_class[surprise_class], **of_class}
         yield NOW_MS + 1_000 * second, of_tables(progress(NOW_MS + 1_000 * second, **counts))
 

@@ -187,6 +187,11 @@ PLAYED: dict[str, tuple[tuple[str, ...], int, dict[str, str]]] = {
             TESTED % ("broker_not_as_release", OTHER): "_x30 3x170",
         },
     ),
+    "after an outage the broker is named twice": (
+        ("KardiaBrokerNotAsRelease",),
+        1,
+        {FRESH % "": "1x200", TESTED % ("broker_not_as_release", ""): "0x60 2x140"},
+    ),
     "another broker has become coordinator": (
         ("KardiaSourcesDisagree",),
         1,
