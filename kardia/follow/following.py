@@ -53,7 +53,7 @@ _PLACE = itemgetter(0, 1, 2)
 
 
 Renewals = tuple[Event, float, int, Stretch | None]
-"""Requests answered 0 of one member that renew its session: the head, when the last was handled, how many, and the
+"""Requests answered 0 of one member that renew its session: the head, when the last took effect, how many, and the
 stretch where they are folded."""
 
 
@@ -105,9 +105,9 @@ class Following:
         """Take events, in any order; nothing is compared before `advance`."""
         for event in events:
             if event.kind in _RENEWING and event.error_code == 0:
-                self._quiet.append((event, event.handled_at_ms, 1, None))
+                self._quiet.append((event, self._effect_at(event), 1, None))
             elif event.kind in FOLLOWED:
-                self._hold(event)
+                self._hold(event, self._effect_at(event))
             elif event.kind == _TICK:
                 self._hear_of_silence(event)
                 for from_ms, *_ in ((event.detail or {}).get("processes") or {}).get("restarts") or ():
@@ -133,11 +133,10 @@ class Following:
             if one.head.kind == _HEARTBEAT
         ]
 
-    def _hold(self, event: Event) -> None:
+    def _hold(self, event: Event, at_ms: float) -> None:
         group_id = event.group_id
         if not group_id or (group_id in self.left_out and group_id not in self.followers):
             return
-        at_ms = self._effect_at(event)
         if group_id not in self._held:
             known = group_id in self.followers
             self._held[group_id] = [] if known else [held for held in self._of_brokers if held.at_ms > at_ms]
@@ -241,7 +240,7 @@ class Following:
                 continue
             if head.group_id in self._held or not follower.hear(head, last_ms, number):
                 for event in (head,) if folded is None else folded.events():
-                    self._hold(event)
+                    self._hold(event, last_ms if folded is None else event.handled_at_ms)
             elif head.kind == _HEARTBEAT:
                 self._note_calm(head, last_ms)
 

@@ -64,6 +64,11 @@ def heartbeat(number: int, member_id: str, generation_id: int) -> ops.Heartbeat:
     return ops.Heartbeat(number, 3, GROUP, generation_id, member_id, None)
 
 
+def commit(number: int, member_id: str, generation_id: int) -> ops.Commit:
+    """OffsetCommit."""
+    return ops.Commit(number, 8, GROUP, generation_id, member_id, None, "t", 0, number)
+
+
 def leave(number: int, member_id: str) -> ops.Leave:
     """LeaveGroup."""
     return ops.Leave(number, 5, GROUP, (ops.Leaving(member_id, None, None),))

@@ -17,8 +17,9 @@ from kardia.follow.self_test import SelfTest
 from kardia.follow.tolerances import COMPARED_EVERY_MS
 from kardia.stretches import Stretch
 from kardia.tables import SELF_TEST, SURPRISE_CLASSES, SURPRISES
+from tests.follow.test_candidates import Broker, alone, commit, heartbeat, join, sync
 from tests.follow.test_planted import _no_generation_counts, simulated
-from tests.follow.traffic import Traffic
+from tests.follow.traffic import START_MS, Traffic
 from tests.live.living import Living
 from tests.truth.follow.measured import events_of, meta_of, once
 
@@ -176,3 +177,19 @@ def test_a_step_costs_a_comparison_each_half_second_of_the_log(monkeypatch: pyte
         test.step([_tick(source, 2e12 + 10 * number)])
     assert len(compared) - before == 2
     assert COMPARED_EVERY_MS == 500
+
+
+def test_a_commit_keeps_its_place_before_what_its_connection_sends_a_moment_later() -> None:
+    broker = Broker()
+    alone(broker, START_MS + 1_000)
+    broker.ask(START_MS + 8_000, join(11, "b"))
+    at_ms = START_MS + 10_000
+    broker.ask(at_ms, commit(12, "a-1", 1))
+    broker.ask(at_ms + 1, join(13, "a", "a-1"))
+    broker.ask(at_ms + 2, sync(14, "a-1", 2, "a-1", "b-11"))
+    broker.ask(at_ms + 3, sync(15, "b-11", 2))
+    for number, later_ms in enumerate((500, 1_500, 4_000, 6_000)):
+        broker.ask(at_ms + later_ms, heartbeat(20 + number, "a-1", 2))
+    counted, rows = fed(in_steps(broker.events, step_ms=30.0), "3.9.2")
+    assert rows == []
+    assert counted["answers"] == len(broker.events)
