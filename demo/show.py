@@ -388,6 +388,7 @@ def _ask_on(console: Console, verdict: Verdict, tables: Path) -> None:
         (("why", group_id), "why it rebalanced last"),
         (("explain", group_id), "its whole story"),
         (("groups",), "how all groups stood at the end"),
+        (("surprises",), "how many answers the model of the release predicted"),
         (("serve",), "the page"),
     ):
         command = Text(f"  {shlex.join((kardia, *verb, '--tables', str(shown)))}")
