@@ -68,7 +68,7 @@ def _tree_of_before() -> Iterator[Path]:
 
 
 def told(names: Sequence[str]) -> dict[str, list[str]]:
-    """What is different in these cases, in sentences; empty where the sources of before are not at hand."""
+    """What is different in these cases, in sentences; one that says so where the sources of before are not at hand."""
     try:
         with _tree_of_before() as tree:
             before: dict[str, list[str]] = json.loads(
@@ -83,7 +83,7 @@ def told(names: Sequence[str]) -> dict[str, list[str]]:
     except (OSError, subprocess.CalledProcessError) as error:
         said = getattr(error, "stderr", b"") or str(error)
         sys.stderr.write(f"the rows of before cannot be made, so only cases are told: {said!r}\n")
-        return {name: [] for name in names}
+        return {name: ["(nothing to compare with)"] for name in names}
     return {name: differences(before[name], cases.rows_of(name)) for name in names}
 
 
@@ -93,6 +93,8 @@ def report(names: Sequence[str], found: dict[str, str]) -> list[str]:
     other = [name for name in names if name in known and known[name] != found[name]]
     lines = [f"{name}: is a new case" for name in names if name not in known]
     for name, sentences in told(other).items() if other else ():
+        if not sentences:
+            continue  # only columns that came since, all of them null
         lines.append(f"{name}: rows differ")
         lines += [f"  {sentence}" for sentence in sentences[:SHOWN]]
         if len(sentences) > SHOWN:

@@ -17,8 +17,8 @@ KNOWN = "known_at_ms"
 
 def differences(before: Iterable[str], now: Iterable[str]) -> list[str]:
     """What is different, a sentence each, in the order of tables, keys and instants. Lines are as `cases.rows_of` gives
-    them."""
-    old, new = Counter(before), Counter(now)
+    them; a column that came since, and is null, is no difference."""
+    old, new = (Counter(map(_without_nulls_at_the_end, lines)) for lines in (before, now))
     gone, come = _by_key(old - new), _by_key(new - old)
     found: list[str] = []
     for key in sorted(gone.keys() | come.keys()):
@@ -26,11 +26,19 @@ def differences(before: Iterable[str], now: Iterable[str]) -> list[str]:
     return found
 
 
+def _without_nulls_at_the_end(line: str) -> str:
+    values = json.loads(line)
+    while values[-1] is None:
+        del values[-1]
+    return json.dumps(values)
+
+
 def _by_key(lines: Counter[str]) -> dict[Key, list[dict[str, Any]]]:
     found: dict[Key, list[dict[str, Any]]] = defaultdict(list)
     for line in sorted(lines.elements()):
         table, *values = json.loads(line)
-        row = dict(zip(TABLES[table].names, values, strict=True))
+        names = TABLES[table].names
+        row = dict(zip(names, [*values, *[None] * (len(names) - len(values))], strict=True))
         found[table, json.dumps([row[name] for name in TABLES[table].key])].append(row)
     for rows in found.values():
         rows.sort(key=lambda row: row[KNOWN])
