@@ -20,7 +20,7 @@ from kardia.follow.clues import FOLLOWED, MOVED, Lost, Moved, clue_of, sent_away
 from kardia.follow.ends import End
 from kardia.follow.follower import Follower
 from kardia.follow.surprises import Counts, Surprise, SurpriseClass
-from kardia.follow.tolerances import GROUPS_MAX, HELD_MAX, HELD_MS, ORDER_MS, SURPRISES_MAX, WRITTEN_MS
+from kardia.follow.tolerances import GROUPS_MAX, HELD_MAX, HELD_MS, KNOWN_MAX, ORDER_MS, SURPRISES_MAX, WRITTEN_MS
 from kardia.stretches import HANDLED, WIDTH, Stretch
 
 _RENEWING = frozenset({int(Kind.HEARTBEAT), int(Kind.COMMIT)})
@@ -203,9 +203,19 @@ class Following:
         self._is_full = False
         self._hear_folded(lambda broker: read_to.get(broker, -1.0) - WRITTEN_MS)
         self._put_known(known_ms)
-        if self._bounded and self.held > HELD_MAX:
-            group_id = max(self._held, key=lambda one: len(self._held[one]))
-            self._leave_out(group_id)
+        if self._bounded:
+            self._bound()
+
+    def _bound(self) -> None:
+        """Keep no more than there is room for."""
+        if self.held > HELD_MAX:
+            self._leave_out(max(self._held, key=lambda one: len(self._held[one])))
+        while len(self.left_out) > KNOWN_MAX:
+            self.left_out.pop()
+        for known in (self._synced, self._nobody_waits):
+            if len(known) > KNOWN_MAX:
+                for group_id in [one for one in known if one not in self.followers]:
+                    del known[group_id]
 
     def _put_known(self, known_ms: Callable[[str, list[Held]], float]) -> None:
         ready: list[tuple[Held, str]] = []
@@ -226,7 +236,7 @@ class Following:
         waiting, self._quiet = self._quiet, deque()
         known: dict[str, float] = {}
         for renewals in waiting:
-            head, last_ms, number, folded = renewals
+            head, last_ms, _, folded = renewals
             if head.source not in known:
                 known[head.source] = known_ms(broker_of(head.source))
             if last_ms > known[head.source]:
@@ -238,11 +248,19 @@ class Following:
             follower = follower or self._follower(head.group_id)
             if follower is None:
                 continue
-            if head.group_id in self._held or not follower.hear(head, last_ms, number):
+            if head.group_id in self._held or not self._heard(follower, renewals):
                 for event in (head,) if folded is None else folded.events():
                     self._hold(event, last_ms if folded is None else event.handled_at_ms)
             elif head.kind == _HEARTBEAT:
                 self._note_calm(head, last_ms)
+
+    def _heard(self, follower: Follower, renewals: Renewals) -> bool:
+        """Whether they were taken for what they are; also of a group that cannot be followed."""
+        try:
+            return follower.hear(*renewals[:3])
+        except Exception as error:
+            self._failed(follower.group_id, error)
+            return True
 
     def finish(self) -> None:
         """No more comes."""

@@ -2,7 +2,8 @@
 
 Events and stretches of a step in; rows of `surprises` out, and counts for `progress`. What it remembers is in memory
 alone: after a restart each group is unknown until its next anchor, and a request that waited is not compared. Nothing
-of the observer rests on it. Bounded by `tolerances`: groups, requests that wait, surprises of one group, traces.
+of the observer rests on it: what it cannot follow it says and leaves out. Bounded by `tolerances`: groups, requests
+that wait, surprises of one group, traces.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from kardia.events import ALL_SHARDS, Event, Kind, broker_of
 from kardia.follow.clues import FOLLOWED
 from kardia.follow.following import Following
 from kardia.follow.releases import recognised
-from kardia.follow.surprises import Counts, Surprise
-from kardia.follow.tolerances import COMPARED_EVERY_MS, COUNTED_EVERY_MS
+from kardia.follow.surprises import Counts, Surprise, SurpriseClass
+from kardia.follow.tolerances import COMPARED_EVERY_MS, COUNTED_EVERY_MS, KNOWN_MAX
 from kardia.stretches import END, LOGGED, WIDTH, Stretch
 from kardia.tables import SELF_TEST, SURPRISE_CLASSES, Row
 
@@ -47,15 +48,26 @@ class SelfTest:
         self._counted: dict[str, int] = dict.fromkeys(SELF_TEST, 0)
 
     def step(self, events: Sequence[Event], stretches: Sequence[Stretch] = ()) -> list[Row]:
-        """Take what a lane was given in one step; rows of `surprises`."""
-        self._take(events, stretches)
-        at_ms = max(self._read_to.values(), default=-1.0)
-        if not self._followings or at_ms - self._compared_at_ms < COMPARED_EVERY_MS:
-            return []
-        self._compared_at_ms = at_ms
-        for following in self._followings.values():
-            following.follow(self._read_to)
-        return self._told(at_ms)
+        """Take what a lane was given in one step; rows of `surprises`. Whatever it is given, it raises nothing."""
+        try:
+            self._take(events, stretches)
+            at_ms = max(self._read_to.values(), default=-1.0)
+            if not self._followings or at_ms - self._compared_at_ms < COMPARED_EVERY_MS:
+                return []
+            self._compared_at_ms = at_ms
+            for following in self._followings.values():
+                following.follow(self._read_to)
+            return self._told(at_ms)
+        except Exception as error:
+            return [self._begun_anew(error)]
+
+    def _begun_anew(self, error: Exception) -> Row:
+        """All that is known is given up; the row that says so."""
+        at_ms = int(max(self._read_to.values(), default=0.0))
+        self._count()
+        self._followings, self._counted = {}, dict.fromkeys(SELF_TEST, 0)
+        seen, own = f"{type(error).__name__}: {str(error)[:200]}", SurpriseClass.OWN_MISTAKE
+        return self._row(Surprise("", "", at_ms, "", "", seen, (), own, "the self-test begins anew"), "", at_ms)
 
     def finish(self) -> list[Row]:
         """No more comes."""
@@ -88,6 +100,8 @@ class SelfTest:
             ends[source] = max(ends.get(source, -1), *(one.numbers[END - WIDTH] for one in some))
             self._take_folded(broker_of(source), some)
         self._ends = ends
+        while len(self._ends) > KNOWN_MAX:
+            del self._ends[next(iter(self._ends))]
 
     def _take_folded(self, broker: str, stretches: list[Stretch]) -> None:
         following = self._of(stretches[0].head)
@@ -147,6 +161,9 @@ class SelfTest:
             whole.add(following.counts())
         found = {"answers": whole.answers, "predicted": whole.predicted}
         found |= {name: whole.surprising[name] for name in SURPRISE_CLASSES}
+        for known in (self._followed_by, self._shards):
+            if len(known) > KNOWN_MAX:
+                known.clear()
         for name, count in found.items():
             self.counts[name] += count - self._counted[name]
         self._counted = found

@@ -42,6 +42,9 @@ HELD_MAX = 100_000
 GROUPS_MAX = 500
 """Groups of a lane that are followed at a time, of a log that goes on for ever: a member is kept twice."""
 
+KNOWN_MAX = 10_000
+"""Groups, and files of logs, of which a word is remembered though nobody follows them: clients choose ids."""
+
 SURPRISES_MAX = 50
 """A group of which so many answers were surprises is left out: each costs replays, and one more says no more."""
 

@@ -15,7 +15,10 @@ CHARS_MAX = 200
 
 
 def text(row: Row) -> str:
-    """The sentences about a row of `surprises`. One that only says that the follower failed has no request."""
+    """The sentences about a row of `surprises`. One that only says that the follower failed has no request, and no
+    group where all of them were given up."""
+    if not row["group_id"]:
+        return f"Kardia's self-test began anew: {_told(row['seen'])}."
     if not row["request"]:
         return f"Kardia could not follow the group: {_told(row['seen'])}."
     of = f" of {words.name(row['member_id'])}" if row["member_id"] else ""

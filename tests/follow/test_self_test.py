@@ -11,10 +11,11 @@ import pytest
 
 from ingest.wire.batches import decode_folded
 from kardia.events import Event, Kind
-from kardia.follow import Counts, Follower, Following, following
+from kardia.follow import Counts, Follower, Following, following, self_test
 from kardia.follow.clues import FOLLOWED
 from kardia.follow.self_test import SelfTest
 from kardia.follow.tolerances import COMPARED_EVERY_MS
+from kardia.story.surprises import text
 from kardia.stretches import Stretch
 from kardia.tables import SELF_TEST, SURPRISE_CLASSES, SURPRISES
 from tests.follow.test_candidates import Broker, alone, commit, heartbeat, join, sync
@@ -193,3 +194,56 @@ def test_a_commit_keeps_its_place_before_what_its_connection_sends_a_moment_late
     counted, rows = fed(in_steps(broker.events, step_ms=30.0), "3.9.2")
     assert rows == []
     assert counted["answers"] == len(broker.events)
+
+
+def test_whatever_goes_wrong_the_lane_goes_on_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = Traffic("3.9.2", 1).events
+    test = SelfTest("c", "3.9.2")
+    steps = in_steps(events)
+    half = len(steps) // 2
+    for step in steps[:half]:
+        test.step(*step)
+    with monkeypatch.context() as patch:
+        patch.setattr(Following, "follow", lambda *_: 1 / 0)
+        rows = [row for step in steps[half : half + 3] for row in test.step(*step)]
+    said = [dict(zip(SURPRISES.names, row, strict=True)) for row in rows]
+    assert {(one["group_id"], one["because"]) for one in said} == {("", "the self-test begins anew")}
+    assert text(said[0]) == "Kardia's self-test began anew: ZeroDivisionError: division by zero."
+    for step in steps[half + 3 :]:
+        assert test.step(*step) == []
+    test.finish()
+    assert test.take_counts()["answers"] > 0
+
+
+def test_renewals_that_cannot_be_taken_leave_their_group_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Follower, "hear", lambda *_: 1 / 0)
+    rows = fed(in_steps(Traffic("3.9.2", 1).events), "3.9.2")[1]
+    assert [(row["group_id"], row["because"]) for row in rows] == [("g", "the follower failed")]
+
+
+def test_words_about_groups_that_nobody_follows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "KNOWN_MAX", 20)
+    monkeypatch.setattr(following, "GROUPS_MAX", 5)
+    monkeypatch.setattr(self_test, "KNOWN_MAX", 20)
+    test = SelfTest("c", "3.9.2")
+    for number in range(60):
+        for step, _ in in_steps(Traffic("3.9.2", number).events):
+            test.step([_later(one, number) for one in step])
+    (whole,) = test._followings.values()
+    sizes = [len(whole.left_out), len(whole._synced), len(whole._nobody_waits), len(test._ends)]
+    assert max(*sizes, len(test._followed_by), len(test._shards)) <= 20 + 5
+
+
+def _later(event: Event, number: int) -> Event:
+    """The same of another group, hours after it."""
+    by_ms = number * 7_200_000
+    instants: dict[str, Any] = {name: getattr(event, name) + by_ms for name in INSTANTS}
+    named: dict[str, Any] = {
+        "group_id": f"g{number}",
+        "source": f"10.0.0.1:9092/request/{number}",
+        "connection": f"{number}",
+    }
+    return event._replace(**named, **instants)
+
+
+INSTANTS = ("logged_at_ms", "arrived_at_ms", "handled_at_ms", "decided_at_ms")
