@@ -29,6 +29,7 @@ from tests.api.written import (
     prediction,
     progress,
     rebalance,
+    surprise,
     transition,
 )
 
@@ -120,6 +121,7 @@ def rows_of(text: str) -> list[tuple[str, tuple[Any, ...]]]:
         rebalance(text, NOW_MS - 5_000, trigger_member_id=text, stragglers=[(text, text, 5, True, False, 1)]),
         prediction(text, text, "session"),
         disagreement(text, "another_instant", 0, member_id=text, client_id=text),
+        surprise(text, 0, member_id=text, seen=text, predicted=text),
         lag(text, 0, 5, member_id=text, client_id=text, topic=text),
     ]
 
