@@ -490,7 +490,11 @@ PROGRESS = Table(
         ),
         _l("gap_from_ms", "where the first of `gaps` begins: from then on something is lost; null without one"),
         _l("gap_to_ms", "where the last of them ends"),
-        _l("answers", "answers to classic requests that the self-test put to the model of the release"),
+        _l(
+            "answers",
+            "answers to classic requests that the self-test put to the model of the release; it begins anew with its "
+            "process",
+        ),
         _l("predicted", "of `answers` those that were as the model says; of groups that it does not know none is"),
         *(_l(kind, f"of `answers`: {meaning}; see `surprises`") for kind, meaning in SURPRISE_CLASSES.items()),
     ),

@@ -36,7 +36,7 @@ def test_what_it_says_is_understood_by_a_shell(tmp_path: Path, monkeypatch: pyte
         for line in console.file.getvalue().splitlines()  # type: ignore[attr-defined]
         if line.startswith("  ")
     ]
-    assert [command[1] for command in commands] == ["why", "explain", "groups", "serve"]
+    assert [command[1] for command in commands] == ["why", "explain", "groups", "surprises", "serve"]
     for command in commands:
         assert command[0] == str(tmp_path / "Meine Programme" / "kardia")
         assert command[-2:] == ["--tables", str(tmp_path / "Kärdia Daten 1" / "tables")]

@@ -11,7 +11,7 @@ import pytest
 from ingest.wire.batches import encode_batch
 from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.observe import ObserverSettings
-from kardia.tables import REJECTED, TRANSITIONS
+from kardia.tables import REJECTED, SELF_TEST, SURPRISE_CLASSES, TRANSITIONS
 from spark_jobs.archive.deduplication import Nothing, Once
 from spark_jobs.archive.rows import rows_of
 from spark_jobs.checkpoint import state_codec
@@ -222,3 +222,25 @@ def test_a_record_without_a_cluster_is_taken() -> None:
     assert told([new_lane().step(records_of(busiest()))]) == told(
         [Lane(FACTORY, "kardia.events", busiest(), LANES, cluster=CLUSTER).step(records_of(busiest()))]
     )
+
+
+def test_a_lane_that_tests_itself_tells_the_same_and_how_much_was_predicted() -> None:
+    """In steps, and after a restart between any two of them; the self-test begins anew then."""
+    tested = ObserverFactory(ObserverSettings(cluster_id=CLUSTER), tests_itself=True)
+    records, size = records_of(busiest()), 7
+    lane, plain, steps, without = Lane(tested, "kardia.events", busiest(), LANES), new_lane(), [], []
+    for at in range(0, len(records), size):
+        steps.append(lane.step(records[at : at + size]))
+        without.append(plain.step(records[at : at + size]))
+    assert told(steps) == told(without)
+    assert [row for rows in steps for row in rows.get("surprises", ())] == []
+    counts = [row[-len(SELF_TEST) :] for rows in steps for row in rows.get("progress", ())]
+    answers, predicted, *surprising = (sum(row[place] or 0 for row in counts) for place in range(len(SELF_TEST)))
+    assert answers > predicted > answers / 2
+    assert surprising == [0] * len(SURPRISE_CLASSES)
+    half = len(records) // 2
+    before = Lane(tested, "kardia.events", busiest(), LANES)
+    first = before.step(records[:half])
+    after = Lane(tested, "kardia.events", busiest(), LANES)
+    after.load(before.save())
+    assert told([first, after.step(records[half:])]) == told(without)

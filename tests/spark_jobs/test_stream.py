@@ -65,7 +65,10 @@ ARCHIVE_STEPS = ("events:written", "marks:written")
 are in a store."""
 ALL_STEPS = tuple(
     f"{name}:{moment}"
-    for name in ("batch", *(name for name in LIVE_TABLES if name not in ("rejected", "disagreements", "surprises", "lag")))
+    for name in (
+        "batch",
+        *(name for name in LIVE_TABLES if name not in ("rejected", "disagreements", "surprises", "lag")),
+    )
     for moment in ("before", "written")
 )
 
