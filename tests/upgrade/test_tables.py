@@ -8,7 +8,7 @@ release of the future adds is one of those.
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import PROPERTIES, open_table
 from tests.api.conftest import Api, Clock, running
 from tests.api.written import NOW_MS, Tables, health, member, progress, rebalance, transition
-from tests.spark_jobs.support import all_rows
+from tests.spark_jobs.support import rows as rows_in
 from tests.spark_jobs.writing import APP_ID, batch
 from tests.upgrade.keep import KEPT, KEPT_AT
 
@@ -45,6 +45,11 @@ PATHS = (
 
 Row = dict[str, Any]
 Engine = Callable[[Path, tuple[str, ...]], None]
+
+
+def all_rows(root: Path, names: Sequence[str] = LIVE_TABLES) -> dict[str, list[Row]]:
+    """Rows of several tables, whole."""
+    return {name: rows_in(root, name) for name in names}
 
 
 def job_of(release: str, place: Path) -> Path:
