@@ -33,7 +33,6 @@ SILENT_BEFORE_MS = 10_000
 CONNECTIONS_MAX = 50_000
 """Connections whose last request is remembered; the one that was opened first goes."""
 
-
 OF_BROKERS_MAX = 64
 """Starts of brokers and gaps that are remembered for groups of which nothing was taken yet."""
 
@@ -69,7 +68,8 @@ class Following:
         self.followers: dict[str, Follower] = {}
         self.surprises: list[Surprise] = []
         self.left_out: set[str] = set()
-        """Groups with epochs, or that had them once: they answer classic requests by other rules."""
+        """Groups with epochs, or that had them once: they answer classic requests by other rules. Where it is
+        bounded, also those that could not be followed."""
         self.ends: list[End] = []
         """Who went and why, of windows that are over; kept where asked for."""
         self.possible: list[End] = []
